@@ -21,16 +21,16 @@ _DROPPED = 10  # this number of combinations dropped by a condition counts as on
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultLimits:
-    """The limits of a join.
+    """The limits of a join's results, from the member ``results`` of its document.
 
     The defaults apply to a document without limits. They are part of the log's format.
 
     Attributes:
         per_event: The most results that an event may lead to at once, at least 1. More results are not emitted.
-        average: Number of free results that each event of the join adds in a shard, at least 1.
-        ahead: Results allowed beyond the free results, at least 1. The next result suspends the join. A result of n
-        inputs counts n / 2 times (rounded down, at least once). A large result counts once for each 512 bytes of its
-        values, if this is more. Ten combinations that the join's condition drops count as one result.
+        average: Number of results that each event of the join allows in a shard, at least 1.
+        ahead: Most results beyond those that the events so far allow, at least 1. The next result suspends the join. A
+            result of n inputs counts n / 2 times (rounded down, at least once). A large result counts once for each 512
+            bytes of its values, if this is more. Ten combinations that the join's condition drops count as one result.
     """
 
     per_event: int = 10_000
@@ -39,23 +39,25 @@ class ResultLimits:
 
 
 class ResultAccount:
-    """The account of a join's results in a shard, beyond the free results.
+    """Counts how many results of a join in a shard exceed the number that its events allow (``ResultLimits``).
 
     Attributes:
-        owed: Results on the account, in tenths. Each event first adds its results and then deducts ``average`` results.
+        owed: The excess, in tenths of a result, at least 0. Each event first adds its results and then deducts
+            ``average`` results.
         cut: Number of events that led to more than ``per_event`` results.
         has_asked: Whether the join has ever made totals under a condition. If so, all combinations are examined,
-        because the condition may exclude an event from every combination.
+            because the condition may exclude an event from every combination.
     """
 
     def __init__(self, limits: ResultLimits, owed: int = 0, cut: int = 0, *, has_asked: bool = False) -> None:
         self.limits, self.owed, self.cut, self.has_asked = limits, owed, cut, has_asked
 
     def limited(self, limits: ResultLimits, *, asks: bool, is_total: bool) -> tuple[int, bool]:
-        """Set the limits of a join. Return the most combinations of an event at once, and whether some of them suffice.
+        """Set the limits.
 
-        ``asks`` says that the join has a condition, and ``is_total`` that it emits only totals. Some combinations are
-        enough for totals without a condition, which need each event once. If a condition may drop combinations, the
+        Return the most combinations of an event to compute at once, and whether some of them suffice. ``asks`` says
+        that the join has a condition, and ``is_total`` that it emits only totals. Totals without a condition need each
+        event once, so enough combinations to contain each event suffice. If a condition may drop combinations, the
         returned number is so high that a larger number suspends the join.
         """
         self.limits, self.has_asked = limits, self.has_asked or (is_total and asks)
@@ -64,21 +66,21 @@ class ResultAccount:
         return most, is_total and not self.has_asked
 
     def measures(self) -> dict[str, int]:
-        """Return the results on the account, and the number of events whose results were cut."""
+        """Return the excess of results (``results_ahead``) and the number of events with cut results."""
         return {"results_ahead": -(-self.owed // _DROPPED), "results_cut": self.cut}
 
     def clear_counts(self) -> None:
-        """Forget the results on the account and the number of cut events."""
+        """Set the excess of results and the number of cut events to 0."""
         self.owed = self.cut = 0
 
     def to_json(self) -> dict[str, list[int]]:
-        """Return the account for the head of a saved join. If all values are 0, return an empty object."""
+        """Return the account as a member of the saved join, or an empty object if all of its values are 0."""
         state = [self.owed, self.cut, int(self.has_asked)]
         return {"account": state} if any(state) else {}
 
     @classmethod
     def from_json(cls, limits: ResultLimits, head: Mapping[str, Any]) -> ResultAccount:
-        """Read the account of a saved join."""
+        """Read the account that ``to_json`` wrote into the saved join ``head``."""
         owed, cut, has_asked = head.get("account", (0, 0, 0))
         return cls(limits, owed, cut, has_asked=bool(has_asked))
 
@@ -89,11 +91,11 @@ class ResultAccount:
         sizes: NDArray[np.int64],
         is_result: NDArray[np.bool_] | None = None,
     ) -> list[int]:
-        """Add results to the account. Return a list with the first result beyond ``ahead``, or an empty list.
+        """Add results and events to the account.
 
-        Some results may belong to the item after ``items``, because time has advanced to this item. ``sizes`` are the
-        bytes of each result's values. ``is_result`` is false for results that the condition drops. None means that no
-        result is dropped.
+        Return the index of the first result beyond ``ahead``, in a list, or ``[]``. Some results may belong to the item
+        after ``items``, because time has advanced to this item. ``sizes`` are the bytes of each result's values.
+        ``is_result`` is false for results that the condition drops. None means that no result is dropped.
         """
         results, inputs = joined.members.shape
         costs = _DROPPED * np.maximum(max(1, inputs // 2), sizes // _SMALL_BYTES)

@@ -57,7 +57,7 @@ _LAST_PLACE = (1 << 64) - 1
 
 
 def input_name(alias: str, reading: str) -> str:
-    """Return the name of an input in the types of merged events.
+    """Return the first part of the type of an input's merged events: its alias and its reading.
 
     ``reading`` is a result of ``readings_of``. In events of earlier releases it is empty.
     """
@@ -65,7 +65,7 @@ def input_name(alias: str, reading: str) -> str:
 
 
 def alias_and_mark(merged_type: str) -> tuple[str, str]:
-    """Return the alias of the input and the mark in the type of a merged event."""
+    """Split the type of a merged event. Return the alias of its input and its mark (of ``MARKS``)."""
     name, dot, mark = merged_type.partition(_OF_MARK)
     return name.partition(_OF_READING)[0], dot + mark
 
@@ -76,17 +76,18 @@ def finishes_key(mark: str, *, is_unique: bool) -> bool:
 
 
 def merged_id(number: int, place: int, identity: str) -> str:
-    """Return the id of a merged event.
+    """Return the id of a merged event: its input, ``place`` and the id of the original event (``identity``).
 
-    Events of one time are ordered by id: by input, and then by ``place``, a counter of the input's events.
+    Events of one time are ordered by id, that is, by input and then by ``place``, a counter of the input's events.
     """
     return f"{number:02x}{place:016x}{identity}"
 
 
 def finished_range(number: int, name: str, keys: KeyRange | None, time_us: int) -> EventBatch:
-    """Create a merged event by which an input finishes a range of keys, after its other events with this time.
+    """Create a merged event by which an input finishes a range of keys.
 
-    ``name`` is a result of ``input_name``. If ``keys`` is None, the row says that keys begin again (``AGAIN``).
+    It follows the input's other events of this time. ``number`` is the input, and ``name`` a result of ``input_name``.
+    If ``keys`` is None, the event says that the keys of the input begin again (``AGAIN``).
     """
     return EventBatch.of_hashed(
         texts_of([merged_id(number, _LAST_PLACE, "")]),
@@ -98,14 +99,14 @@ def finished_range(number: int, name: str, keys: KeyRange | None, time_us: int) 
 
 
 def merged_ids(number: int, places: NDArray[np.uint64], identities: pa.Array) -> pa.Array:
-    """Return the ids of many merged events of one input (``merged_id``)."""
+    """Return the ids of merged events of one input, as ``merged_id`` does for one event."""
     return joined_texts([f"{number:02x}", hex_texts(places), identities])
 
 
 def merged_data(types: Sequence[str], codes: NDArray[np.int32], data: pa.Array) -> pa.Array:
-    """Return the data of merged events. They contain type and data (a JSON object) of the original events.
+    """Return the data of merged events: JSON objects with type and data of the original events.
 
-    ``codes`` are the indices of the types in ``types``.
+    ``codes`` are the indices of the types in ``types``. ``data`` are JSON objects.
     """
     heads = [f'{{"type":{json_text(event_type)},"data":' for event_type in types]
     return joined_texts([chosen_texts(heads, codes), data.view(pa.string()), "}"]).view(pa.binary())
@@ -117,14 +118,14 @@ def original_ids(identities: pa.Array) -> pa.Array:
 
 
 def original_of(event: Event) -> Event:
-    """Return the original event of a stream, from a merged event."""
+    """Convert a merged event back to the event of its stream."""
     original = dict(event.data)
     identity = event.id[_PLACED:]
     return Event(id=identity, type=str(original["type"]), time_us=event.time_us, key=event.key, data=original["data"])
 
 
 def attributes_of(data: bytes) -> Any:
-    """Return the attributes in a JSON text. Damaged text has no attributes."""
+    """Parse a JSON text. If it is damaged, return an empty object."""
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -132,7 +133,7 @@ def attributes_of(data: bytes) -> Any:
 
 
 def originals_of(data: Sequence[bytes]) -> list[dict[str, Any]]:
-    """Return the types and the data of original events, from the data of merged events.
+    """Parse the data of merged events: the types and the data of the original events.
 
     Damaged data give the type None and an empty object.
     """

@@ -23,7 +23,7 @@ _WORDS = {NIL: '"window"', FINISHED: '"finished"', ENDED: '"end_of_input"', UNKE
 
 
 def decided_by_the_end(results: JoinedColumns, closed: NDArray[np.uint64]) -> JoinedColumns:
-    """Replace ``FINISHED`` by ``ENDED`` for absent inputs that closed a key only because all input has ended.
+    """Replace ``FINISHED`` by ``ENDED`` in results whose absent input had not closed the key before all input ended.
 
     ``results`` are the results of closing all keys by all inputs. For the key of each item, ``closed`` has the inputs
     that had closed the key before the end, as bits.
@@ -34,7 +34,10 @@ def decided_by_the_end(results: JoinedColumns, closed: NDArray[np.uint64]) -> Jo
 
 
 def words_of(members: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
-    """Return the reasons why an input is absent, as JSON strings, and the index of each combination's reason."""
+    """Return all reasons for the absence of an input as JSON strings, and for each combination the index of its reason.
+
+    ``members`` has the entries of one input in combinations that lack it. They are negative.
+    """
     return list(_WORDS.values()), NIL - members
 
 
@@ -45,14 +48,14 @@ def due_times(
     required: np.uint64,
     inputs: int,
 ) -> NDArray[np.int64]:
-    """Return the time at which each key on disk leads to a result or ends.
+    """Return the time at which each key on disk leads to a result or is over. The key must be in memory by then.
 
     Times are in microseconds, and the largest number means never. A combination that lacks inputs is reported when the
     first of its events leaves a window. A key has no such combination to report in three cases. First, a required input
     has no event. Second, all inputs without events have closed the key, so the combination was reported before. Third,
     an input without events had an event when the newest event arrived, so the combination is part of a larger one. This
     does not change while the key is on disk. If a required input has closed a key, the key is over when the last event
-    of this input leaves. A key without events is remembered in memory.
+    of this input leaves its window. Any key that an input has closed is due at the latest when its last event leaves.
 
     ``keys`` are ``KEY`` of ``joins.kernels.paging``. ``rows`` are ``ROW``, and the owner of a row is the index of its
     key. ``times_us`` has two arrays: when each row leaves its window, and when the last row of each key does.

@@ -17,9 +17,9 @@ from streams import Event, EventBatch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """An event in ``JoinOutput.broken``, with the alias of its input.
+    """An event that a report of ``JoinOutput`` names, with the alias of its input.
 
-    It joined nothing, because its key was finished.
+    In ``broken``, its key was finished.
     """
 
     event: Event
@@ -33,12 +33,12 @@ class JoinOutput:
     Attributes:
         events: Events of the derived stream, in the order in which they were made, with the keys of the join.
         passed_on: The same events, with a row that ends the trace of each finished key (``streams.ENDED``).
-        broken: Events whose key was finished before.
-        is_suspended: Whether the join stops here and drops its state. It does so at the first broken event
-        (``late: fail``), or at its limits of results.
+        broken: Events that joined nothing, because their key was finished before.
+        is_suspended: Whether the join stops here and drops its state. It does so at the first broken event (``late:
+            fail``), or at its limits of results.
         late_retractions: Retractions of unknown or forgotten events.
         lost: The reason why the join has stopped for good, such as missing rows on disk. Only the first output after
-        the stop has the reason.
+            the stop has the reason.
         cut: For each event that led to too many results, the newest event of its last reported combination.
         excess: If the join stops at its limits of results, the newest event of the last result. Otherwise empty.
     """
@@ -54,10 +54,10 @@ class JoinOutput:
 
 
 def with_ends(events: EventBatch, places: NDArray[np.int64], results: JoinedColumns, *, is_each: bool) -> EventBatch:
-    """Add rows to derived events that end the traces of finished keys. A row comes after the events of its key.
+    """Return derived events with a row for each finished key. The row ends the trace of the key.
 
-    If ``is_each`` is true, ``places`` has the index of the combination of each event. Otherwise it has the index of the
-    closing that led to each event.
+    The row comes after the events of its key. If ``is_each`` is true, ``places`` has the index of the combination of
+    each event. Otherwise it has the index of the closing that led to each event.
     """
     closings = len(results.closing_keys)
     if not closings:
@@ -69,7 +69,7 @@ def with_ends(events: EventBatch, places: NDArray[np.int64], results: JoinedColu
 
 
 def joined_outputs(outputs: Sequence[JoinOutput]) -> JoinOutput:
-    """Concatenate the outputs of consecutive parts."""
+    """Concatenate the outputs that a join has made for consecutive parts of its input."""
     if len(outputs) == 1:
         return outputs[0]
     return JoinOutput(
@@ -86,7 +86,10 @@ def joined_outputs(outputs: Sequence[JoinOutput]) -> JoinOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """The results of a join up to where it stops, with its reports. Without a stop, the results are complete."""
+    """The results of a join up to the one at which it stops, and the events to report.
+
+    ``is_stopping``: it does stop.
+    """
 
     results: JoinedColumns
     is_stopping: bool
@@ -95,7 +98,10 @@ class Stop:
     excess: tuple[Broken, ...]
 
     def output(self, events: EventBatch, places: NDArray[np.int64], *, is_each: bool) -> JoinOutput:
-        """Create the output: derived events with the ends of traces (``with_ends``), and the other reports."""
+        """Create the output of the join from its derived events, the ends of traces, and the reports of this stop.
+
+        ``places`` and ``is_each`` are as in ``with_ends``.
+        """
         return JoinOutput(
             events=events,
             passed_on=with_ends(events, places, self.results, is_each=is_each),
@@ -113,10 +119,10 @@ def stopped(
     join: tuple[JoinBody, HeldEvents],
     over: int | None,
 ) -> Stop:
-    """Cut the results of a join at the event or result at which it stops.
+    """Cut the results of a join where it stops: at the first late event (``late: fail``), or at the result ``over``.
 
     ``first`` is the sequence number of the first event among the items. ``over`` is the index of the result that
-    exceeds the limits, or None.
+    exceeds the limits, or None. Without a stop, the results are complete.
     """
     body, held = join
     late = int(results.violations[0]) if body.late == "fail" and len(results.violations) else None
@@ -143,7 +149,7 @@ def _newest(held: HeldEvents, aliases: Sequence[str], members: NDArray[np.int64]
 def _stream_events(
     held: HeldEvents, aliases: Sequence[str], sequences: NDArray[np.int64], numbers: NDArray[np.integer]
 ) -> tuple[Broken, ...]:
-    """Convert stored events back to events of their streams. ``numbers`` are the inputs of the events."""
+    """Return stored events as events of their streams. ``numbers`` are the inputs of the events."""
     events = held.batch(held.rows_of(sequences)).to_events() if len(sequences) else []
     numbered = zip(events, numbers.tolist(), strict=True)
     return tuple(Broken(event=original_of(event), alias=aliases[number]) for event, number in numbered)

@@ -31,9 +31,11 @@ _WITHOUT_PATH = ("count", "id", "type", "time", "decided_by")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A value from which members of a derived event are made. ``name`` is the member's name, or empty.
+    """A value from which members of a derived event are made, such as ``o.price`` or ``sum(p.weight)``.
 
     Attributes:
+        name: Name of the member of which the column is the only value. Otherwise empty.
+        alias: The input.
         function: What the value is: a property of one event, or a total over many.
         path: Path of the attribute. Empty if the function needs none.
     """
@@ -49,40 +51,44 @@ Placed: TypeAlias = tuple[Sequence[Any], NDArray[np.intp]]
 
 
 class Expression(Protocol):
-    """A value that is computed from columns: columns of a combination, or totals of a key."""
+    """A compiled member of ``return`` that is more than one column. It is computed from columns or totals."""
 
     @property
     def reads(self) -> Sequence[Column]:
-        """The columns that the expression needs, without names. A combination's ``time`` is in microseconds."""
+        """The columns that the expression needs, without names. A ``time`` of an event is passed in microseconds."""
         ...
 
     def column(self, values: Sequence[Placed], size: int) -> list[Any]:
-        """Return the expression's value for each of ``size`` combinations, as plain JSON.
+        """Return the expression's value for each of ``size`` combinations or keys, as plain JSON.
 
-        ``values`` has the values of the columns that the expression reads.
+        ``values`` has an entry for each column of ``reads``: the column's distinct values, and for each combination the
+        index of its value.
         """
         ...
 
 
 class Expressions(Protocol):
-    """A function that reads an expression in ``return``. It is not called for a text that is a single column."""
+    """A function that compiles an expression in ``return``. It is not called for a text that is a single column."""
 
     def __call__(self, text: str, aliases: Sequence[str], *, takes_totals: bool) -> Expression | None:
-        """Return the expression that a text contains, over inputs, or over totals if ``takes_totals`` is true.
+        """Compile the text of a member of ``return``. Return None if the language has no such expressions.
 
-        Return None if the language has no such expressions.
+        The text reads columns of the inputs in ``aliases``, or totals if ``takes_totals`` is true.
         """
         ...
 
 
 def no_expressions(text: str, aliases: Sequence[str], *, takes_totals: bool) -> Expression | None:
-    """Return None for every text. These ``Expressions`` are for callers without a language of expressions."""
+    """Return None for every text. These are the ``Expressions`` of callers without a language of expressions."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a derived event: a column, or an expression over columns. ``places`` are the columns' indices."""
+    """A member of a derived event: a single column, or an expression over columns.
+
+    ``places`` are the indices of the columns in ``JoinBody.columns``.
+    """
 
     name: str
     places: tuple[int, ...]
@@ -113,7 +119,7 @@ def read_members(
 def _expression(
     text: object, aliases: Sequence[str], expressions: Expressions, *, is_on_close: bool
 ) -> Expression | None:
-    """Return the expression in the text of a member, or None if the text is a single column."""
+    """Compile the text of a member. Return None if it is a single column, which needs no expression."""
     if not isinstance(text, str):
         return None
     column_match = _COLUMN.fullmatch(text.strip())
@@ -155,17 +161,18 @@ def _column(name: str, text: object, aliases: Sequence[str], *, is_on_close: boo
 
 
 def value_at(data: object, path: Sequence[str]) -> Any:
-    """Return the value at a path of a JSON object, or None if there is no such value."""
+    """Return the value at a path into nested JSON objects, or None if it is absent."""
     for part in path:
         data = inner_value(data, part)
     return data
 
 
 class Totals:
-    """Computes the totals of keys. A key's total is a list with the state of each column, and counts each event once.
+    """Computes totals over the events of a key. The state of a key's totals is a list with an entry for each column.
 
     ``adding`` has a list for each alias. An entry of the list is the index of a column, and a function that returns the
-    column's new state. Its arguments are the state, the sequence number of an event and the value of the event.
+    column's new state. Its arguments are the state, the sequence number of an event and the value of the event. The
+    caller adds each event once.
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:
@@ -177,11 +184,11 @@ class Totals:
         }
 
     def empty(self) -> list[Any]:
-        """Return the total of no events."""
+        """Return the state of the totals of a key without events."""
         return [0 if column.function == "count" else None for column in self._columns]
 
     def values(self, totals: Sequence[list[Any]]) -> list[list[Any]]:
-        """Return the final values of several totals: a list for each column, with one value per total."""
+        """Return the values of the totals from their states: a list for each column, with one value per key."""
         columns = zip(*totals, strict=True) if totals else ((),) * len(self._columns)
         return [list(map(final, states)) for final, states in zip(self._finals, columns, strict=True)]
 
@@ -227,7 +234,10 @@ def _sum(state: Any, sequence: int, value: Any) -> Any:
 
 
 def _extreme(choose: Callable[[Any, Any], Any], state: Any, sequence: int, value: Any) -> Any:
-    """Return the least or greatest number or text so far. If values are equal, the oldest one is returned."""
+    """Return the new state of ``min`` or ``max`` (``choose``). Numbers and texts do not mix: the total is null then.
+
+    If values are equal, the oldest one is kept.
+    """
     if state is _MIXED or _is_null(value):
         return state
     if type(value) not in _NUMBERS and type(value) is not str:
@@ -248,7 +258,7 @@ def _average(state: Any, sequence: int, value: Any) -> Any:
 
 
 def _is_null(value: Any) -> bool:
-    """Check whether totals skip a value. As in conditions, lists and objects count as null."""
+    """Check whether totals skip a value: null, or a list or object, which count as null in conditions too."""
     return value is None or isinstance(value, list | dict)
 
 
@@ -294,7 +304,7 @@ _FINALS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def packed_totals(totals: Any) -> bytes:
-    """Encode totals as JSON. Sums may have more than 64 bits."""
+    """Encode states of totals as JSON. Sums may have more than 64 bits."""
     try:
         return orjson.dumps(totals)
     except TypeError:

@@ -22,10 +22,11 @@ _KEPT = 8  # no event is dropped up to 1 / _KEPT of the most events ever stored 
 
 
 class JoinRows:
-    """The state of a join's keys outside the tables of its kernel.
+    """The state of a join's keys outside the tables of its kernel: events, totals, retractions, and rows on disk.
 
     Attributes:
         held: The events that results may still need.
+        totals: The totals of unfinished keys.
         retractions: Results that may be retracted. None before the first event that may be retracted.
     """
 
@@ -38,21 +39,24 @@ class JoinRows:
 
     @property
     def files(self) -> list[str]:
-        """Names of the files of rows on disk."""
+        """Names of the files with the rows on disk."""
         return [] if self._pager is None else self._pager.disk.names
 
     def verify(self) -> None:
-        """Compare the checksums of the files. Raise ``StateLost``, naming the file, if one is missing or damaged."""
+        """Check the files with the rows on disk by their checksums.
+
+        Raise ``StateLost``, naming the file, if one is missing or damaged.
+        """
         if self._pager is not None:
             self._pager.disk.verify()
 
     def begin_retractions(self, derived: DerivedEventBuilder) -> None:
-        """Begin to keep results, because events may be retracted from now on."""
+        """Begin to remember results, because the first event that may be retracted arrives."""
         self.retractions = Retractions(self._body, self._join, derived, self.totals)
         self.retractions.begin(self.held)
 
     def change(self, body: JoinBody, derived: DerivedEventBuilder, label: str) -> None:
-        """Continue as another version of the join. The caller has loaded all rows into memory (``settle``)."""
+        """Continue as another version of the join. The caller has loaded all rows from disk (``settle``)."""
         self._body = body
         self._pager = self._pager_of(label)
         self.totals.change(body)
@@ -60,31 +64,34 @@ class JoinRows:
             self.retractions.change(body, derived)
 
     def cuts(self, keys: NDArray[np.uint64]) -> list[int]:
-        """Return the indices at which to divide items, so that the rows of each part fit into memory.
+        """Return the indices at which to divide items into parts, so that the rows of each part fit into memory.
 
         ``keys`` are the hashed keys of the items.
         """
         return [] if self._pager is None else self._pager.cuts(keys)
 
     def expire(self, now_us: int) -> None:
-        """Forget rows on disk that are out of their windows."""
+        """Remove rows on disk that are out of their windows at ``now_us``."""
         if self._pager is not None:
             self._pager.expire(now_us)
 
     def bring_back(self, keys: NDArray[np.uint64], until_us: int) -> None:
-        """Load the rows of the given keys, and of keys that lead to a result by ``until_us``."""
+        """Load the rows on disk of the given keys, and of keys that lead to a result by ``until_us``."""
         if self._pager is not None:
             self._pager.bring_back(self._join, self.held, self._key_state, keys, until_us)
 
     def settle(self, keys: NDArray[np.uint64] | None = None) -> None:
-        """Load the rows of keys that may still join. Drop events that have left their windows. None means all keys."""
+        """Load the rows on disk of the given keys, or of all keys, and drop events that have left their windows.
+
+        Without rows on disk in the join's declaration, nothing happens.
+        """
         now_us = self._join.now_us
         if self._pager is not None and now_us is not None:
             self.bring_back(self._pager.disk.keys if keys is None else keys, now_us)
             self._join.push(ItemColumns.of([(Item.TIME, 0, 0, now_us)]))
 
     def make_room(self) -> None:
-        """Forget events that are no longer needed, and spill rows if there are too many."""
+        """Forget events that are no longer needed, and move rows to disk if there are too many in memory."""
         needed = 0
         if self.retractions is not None:
             self.retractions.settle(self.held)
@@ -110,7 +117,7 @@ class JoinRows:
         return held
 
     def drop(self, keys: NDArray[np.uint64]) -> None:
-        """Forget keys, as if their events had never arrived."""
+        """Forget the hashed ``keys``, as if their events had never arrived."""
         self._join.drop(keys[np.isin(keys, self._join.keys())])
         if self._pager is not None:
             self._pager.disk.forget(keys)
@@ -128,11 +135,14 @@ class JoinRows:
         self.totals, self.retractions = KeyTotals(self._body), None
 
     def measures(self) -> dict[str, int]:
-        """Return how many events may be retracted, and how many combinations are kept for them, or an empty object."""
+        """Return the number of retractable events and of combinations remembered for them.
+
+        Empty without retractions.
+        """
         return {} if self.retractions is None else self.retractions.ledger.counts()
 
     def counted(self, counts: dict[str, int]) -> dict[str, int]:
-        """Return the counts of rows in memory plus those of rows on disk."""
+        """Return ``counts`` (of rows in memory) with the rows on disk added."""
         if self._pager is None:
             return counts
         spilled = self._pager.measures()
@@ -142,7 +152,7 @@ class JoinRows:
         return counts | spilled
 
     def clear_counts(self) -> None:
-        """Restart the counts of rows on disk from 0."""
+        """Restart the counts of expired, written and read rows on disk from 0."""
         if self._pager is not None:
             self._pager.clear_counts()
 

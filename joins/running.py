@@ -36,10 +36,10 @@ _NO_ITEMS = ItemColumns.of([])
 
 
 class JoinRun:
-    """A running join in one shard.
+    """A running join in one shard. It turns merged events of its inputs into derived events.
 
     ``files`` stores the rows that do not fit into memory. If it is None, they are in a scratch folder. ``conditions``
-    makes the condition of the join from the join's document.
+    compiles the condition of the join.
     """
 
     def __init__(
@@ -73,21 +73,24 @@ class JoinRun:
 
     @property
     def has_stopped(self) -> bool:
-        """Whether the join accepts no more events."""
+        """Whether the join accepts no more events, because it is suspended or has lost rows."""
         return self.is_suspended or self._lost is not None
 
     def lose(self, reason: str) -> None:
-        """Stop for good because rows on disk are missing. ``reason`` is a sentence, which the next output reports."""
+        """Stop for good because rows on disk are missing. The next output has ``reason``, a sentence."""
         self._lost = reason
 
     def refuse(self, reason: str) -> None:
-        """Stop for good because the join would store more than it may. The next output reports the reason."""
+        """Stop for good and drop all state, because the join would store more than it may.
+
+        The next output has ``reason``.
+        """
         if not self.has_stopped:
             self._suspend()
             self._lost = reason
 
     def measures(self) -> dict[str, int]:
-        """Return the counts of ``JoinStats``, over memory and disk together, and the numbers that ``figures`` needs."""
+        """Return the counts of ``JoinStats`` over memory and disk together, and the numbers that ``figures`` reads."""
         figures = numbers_of(self.body, self._observer, self._join.stored_by_input)
         counts = {**asdict(self._join.stats), "open_totals": len(self.rows.totals.open), **figures}
         counts |= self.rows.measures()
@@ -101,7 +104,7 @@ class JoinRun:
         return self.rows.counted(counts)
 
     def process(self, batch: EventBatch) -> JoinOutput:
-        """Process merged events. If another version reads its inputs differently, its events only advance time.
+        """Process merged events. Events of versions that read their input in another way only advance time.
 
         Raise ``StateLost`` if rows on disk are gone.
         """
@@ -121,7 +124,7 @@ class JoinRun:
         return joined_outputs([*outputs, self._process(batch.slice(first))])
 
     def _process(self, batch: EventBatch) -> JoinOutput:
-        """Process merged events. None of them finishes a range of keys."""
+        """Process merged events, none of which finishes a range of keys or is a retraction."""
         if not len(batch) or self.has_stopped:
             return self._empty_output()
         until_us, batch = int(batch.time_us.max()), self._finished.own_events(batch)
@@ -136,7 +139,10 @@ class JoinRun:
         return joined_outputs(parts)
 
     def _finish_range(self, batch: EventBatch) -> JoinOutput:
-        """Process the row by which an input finishes a range of keys. Known keys in it are closed in numeric order."""
+        """Process a merged event by which an input finishes a range of keys, or by which its keys begin again.
+
+        The known keys of the range are closed in numeric order.
+        """
         time_us = int(batch.time_us[0])
         parts = [self.advance_time(time_us)]
         if not self.has_stopped and len(self._finished.own_events(batch)):
@@ -152,7 +158,7 @@ class JoinRun:
         return joined_outputs(parts)
 
     def _take_back(self, batch: EventBatch) -> JoinOutput:
-        """Process a retraction. The batch is a single row, which names the retracted event."""
+        """Process a retraction. The batch is a single merged event, which names the retracted event."""
         passed = self.advance_time(int(batch.time_us[0]))
         if self.has_stopped or not len(self._finished.own_events(batch)):
             return passed
@@ -170,7 +176,7 @@ class JoinRun:
         return joined_outputs([passed, retracted, self._output(follows, _NO_ITEMS, self._join.next_sequence)])
 
     def _begun_again(self, number: int) -> Iterator[JoinOutput]:
-        """End all keys of the join and forget finished ranges, because the keys of an input begin again."""
+        """End all keys of the join and forget finished ranges, because the keys of the input ``number`` begin again."""
         if self._finished.ranges.are_of(number):  # otherwise another input has already restarted the keys
             yield self._over(is_over=False)
             keys = self.keys()
@@ -178,7 +184,7 @@ class JoinRun:
             self._finished.ranges = FinishedRanges(len(self.body.inputs))
 
     def _processed(self, batch: EventBatch, until_us: int) -> JoinOutput:
-        """Process events. The rows of their keys fit into memory."""
+        """Process merged events, and advance time to ``until_us``. The rows of their keys fit into memory."""
         newest_keys = np.array(list(self._finished.newest.values()), np.uint64)
         self.rows.bring_back(np.concatenate([batch.key_hashes, newest_keys]), until_us)
         items, rows = self._finished.items(batch)
@@ -209,8 +215,9 @@ class JoinRun:
     ) -> JoinOutput:
         """Process items part by part, so that a bounded number of results is in memory.
 
-        ``note`` is called for each part with its results, its items, the sequence of its first event, and the join's
-        time before it.
+        ``note`` is called for each part with its results, its items, the sequence number of its first event, and the
+        join's time before it. ``closed`` has the inputs that had closed the key of each item before all input ended, as
+        bits.
         """
         outputs: list[JoinOutput] = []
         while True:
@@ -226,9 +233,10 @@ class JoinRun:
                 return joined_outputs(outputs)
 
     def _limit(self) -> None:
-        """Limit the combinations that the join reports. Totals need only some of them, with each event in at least one.
+        """Set how many combinations of an event the join computes at once, and whether some of them suffice.
 
-        But if events may be retracted, or if the join has a condition, totals need all combinations of a key.
+        Totals need each event in at least one combination. If events may be retracted, or if the join has a condition,
+        totals need all combinations of a key.
         """
         is_total = self.body.emit == "on_close" and self.rows.retractions is None
         most, covers = self._account.limited(self.body.results, asks=self._where is not None, is_total=is_total)
@@ -261,7 +269,7 @@ class JoinRun:
         )
 
     def finish(self) -> JoinOutput:
-        """Finish every key by every input, because the input has ended."""
+        """Close every key by every input, because all input has ended. Return the remaining results."""
         return self._over(is_over=True)
 
     def _over(self, *, is_over: bool) -> JoinOutput:
@@ -295,7 +303,7 @@ class JoinRun:
         self._finished.forget(dropped)
 
     def clear_counts(self) -> None:
-        """Restart all counts and the account of results from 0. The state of keys and the order of events remain."""
+        """Restart all counts and the account of results from 0. The state of keys and the sequence numbers remain."""
         self._join.clear_counts()
         self.rows.clear_counts()
         self._account.clear_counts()
@@ -369,9 +377,10 @@ class JoinRun:
     def _output(
         self, results: JoinedColumns, items: ItemColumns, first: int, *, is_over: bool = False, is_last: bool = True
     ) -> JoinOutput:
-        """Make the derived events and reports for results.
+        """Make the output of ``results``: derived events and reports.
 
-        ``is_over`` says that the input has ended. ``is_last`` says that no further items are waiting.
+        ``first`` is the sequence number of the first event among ``items``. ``is_over`` says that all input has ended.
+        ``is_last`` says that no further items wait, so unneeded events can be dropped.
         """
         self._finished.broken += int(np.count_nonzero(are_late(items)))
         results = with_late(results, items)
@@ -394,7 +403,7 @@ class JoinRun:
         return stop.output(events, places, is_each=is_each)
 
     def _limited(self, results: JoinedColumns, items: ItemColumns, first: int) -> Stop:
-        """Drop combinations that contradict the condition. Cut the results where the join exceeds its limits."""
+        """Drop combinations for which the condition does not hold. Cut the results where the join must stop."""
         is_each = self.body.emit == "each"
         is_counted, is_kept = is_each or self.rows.retractions is not None, None  # otherwise totals are counted
         if self._where is not None:

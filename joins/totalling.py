@@ -21,7 +21,7 @@ _CountedEvent: TypeAlias = tuple[int, str, int, int, Sequence[Any]]
 
 
 class KeyTotals:
-    """The totals of keys that are not over. ``open`` has the text and the total of each key, by its hash."""
+    """The totals of unfinished keys. ``open`` has the text and the total of each key, by its hash."""
 
     def __init__(self, body: JoinBody) -> None:
         self._body = body
@@ -29,7 +29,7 @@ class KeyTotals:
         self.open: dict[int, tuple[str, list[Any]]] = {}
 
     def change(self, body: JoinBody) -> None:
-        """Continue as the totals of another version. Totals that both versions have continue, others begin empty."""
+        """Continue with the columns of another version. Totals that both versions have continue, others begin empty."""
         places = {_identity_of(column): place for place, column in enumerate(self._body.columns)}
         self._body, self.columns = body, Totals(body.columns)
         for key, (text, total) in self.open.items():
@@ -40,7 +40,10 @@ class KeyTotals:
     def on_close(
         self, joined: JoinedColumns, held: HeldEvents, derived: DerivedEventBuilder
     ) -> tuple[EventBatch, NDArray[np.int64]]:
-        """Make an event with the totals of each key that is over. Return the events and their closings' indices."""
+        """Add the events of new results to the totals. Return a derived event with the totals of each key that is over.
+
+        Also return the index of each event's closing in ``joined``.
+        """
         results, counted = self._counted(joined, held)
         ends = np.searchsorted(results, joined.closing_places)
         numbers = np.diff(ends, prepend=0).tolist()
@@ -57,9 +60,9 @@ class KeyTotals:
     def events_of(
         self, over: Sequence[tuple[int, str, list[Any]]], joined: JoinedColumns, derived: DerivedEventBuilder
     ) -> tuple[EventBatch, NDArray[np.int64]]:
-        """Make an event for each key in ``over``, which has the index of its closing, its text and its totals.
+        """Return a derived event with the totals of each key in ``over``, and the indices of the closings.
 
-        Return the events, and the indices of the closings.
+        An entry of ``over`` has the index of the closing in ``joined``, the text of the key, and its totals.
         """
         if not over:
             return EventBatch.from_events([]), np.zeros(0, np.int64)
@@ -76,7 +79,10 @@ class KeyTotals:
         self.open = {key: (text, total) for key, text, total in unpacked_totals(saved)}
 
     def _counted(self, joined: JoinedColumns, held: HeldEvents) -> tuple[NDArray[np.int64], Sequence[_CountedEvent]]:
-        """Return, for each event that was not counted before, the index of its first combination, and the event."""
+        """Mark the events of the results as counted. Return those that were not marked before.
+
+        For each, also return the index of its first combination.
+        """
         inputs = np.argsort(joined.members, axis=1)
         members = np.take_along_axis(joined.members, inputs, 1).ravel()
         results = np.repeat(np.arange(len(inputs)), inputs.shape[1])
@@ -98,7 +104,7 @@ class KeyTotals:
         )
 
     def values(self, held: HeldEvents, rows: NDArray[np.intp], numbers: NDArray[np.int64]) -> list[Sequence[Any]]:
-        """Return, for each event, the values that it adds to the totals of its key.
+        """Return, for each event, the values that it adds to the columns of its input.
 
         ``rows`` are the rows of the events in ``held``. ``numbers`` are their inputs.
         """
@@ -125,5 +131,5 @@ class KeyTotals:
 
 
 def _identity_of(column: Column) -> tuple[str, str, tuple[str, ...]]:
-    """Return all properties of a column except its name. Columns of two versions are the same if these are equal."""
+    """Return all properties of a column except its name. Two versions have the same total if these are equal."""
     return column.alias, column.function, column.path

@@ -38,12 +38,12 @@ WindowKind: TypeAlias = Literal["none", "time", "events", "events-of-key"]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The window of an input: the earlier events that are joined with an event of another input.
+    """The window of an input: its earlier events that are joined with a new event of another input.
 
     Attributes:
         kind: ``none``: all earlier events. ``time``: events less than ``size`` microseconds older. ``events``: the
-        newest ``size`` events of the input, including events that join nothing. ``events-of-key``: the newest
-        ``size`` events of the key.
+            newest ``size`` events of the input, including events that join nothing. ``events-of-key``: the newest
+            ``size`` events of the key.
         size: Size of the window, at least 1. For windows of events, 0 means that no event is kept. ``none`` has no
             size.
     """
@@ -58,16 +58,23 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinStats:
-    """Counts since the join began. ``stored``, ``keys`` and ``remembered`` are current numbers.
+    """Counts since the join began, or since ``clear_counts``.
+
+    ``stored``, ``keys`` and ``remembered`` are current numbers.
 
     Attributes:
+        stored: Events that may still join.
+        keys: Keys with state.
         remembered: Keys that are over and remembered, because some input may still send events of them.
         absent: Reports of events that can no longer join, and combinations that lack inputs.
+        closings: Keys that were reported as over.
         dropped: Events of keys that were over.
         on_the_fly: Events that did not have to be stored.
         purged: Stored events that became useless because a key was closed.
+        expired: Stored events that left their window.
         duplicates: Closings of keys that the input had closed before.
         violations: Events of keys that their input had closed before.
+        lookups: Look-ups of keys in the hash table.
         forgotten: Keys that are over and no longer remembered, because there were too many.
     """
 
@@ -175,7 +182,7 @@ class WindowJoin:
 
     @property
     def stored_by_input(self) -> list[int]:
-        """Number of stored events by input. Events that only keep a place in a window are counted too."""
+        """Number of stored events by input. Placeholders in windows that count events are included."""
         sizes: list[int] = self._state.sides["size"].tolist()
         return sizes
 
@@ -201,7 +208,7 @@ class WindowJoin:
         return results
 
     def push_part(self, items: ItemColumns) -> tuple[JoinedColumns, int]:
-        """Process items until one has more results than fit into a part.
+        """Process items until the results fill a part (about 65,536 results).
 
         Return the results, and the number of processed items. Time has already advanced to the next item, and the
         results of this advance are included.
@@ -209,7 +216,7 @@ class WindowJoin:
         return self._take(items, _PART)
 
     def limit(self, most_results: int, *, covers: bool) -> None:
-        """Limit the reported results of an event at once. ``JoinedColumns.cuts`` notes events with more results.
+        """Limit the reported results of an event at once. ``JoinedColumns.cuts`` has the events with more results.
 
         If ``covers`` is true, a combination is reported only if it contains an event that no earlier combination
         contains. In a join with ``optional`` inputs, other combinations that contain the same events are reported. The
@@ -218,7 +225,11 @@ class WindowJoin:
         self._rules = self._rules._replace(most=np.array([most_results], np.int64), covers=np.array([covers]))
 
     def _take(self, items: ItemColumns, most: int) -> tuple[JoinedColumns, int]:
-        """Process items until the room for results is full. The room grows as long as it is less than ``most``."""
+        """Process items.
+
+        Stop when the output is full and has room for at least ``most`` results; until then it is enlarged. Return the
+        results, and the number of processed items.
+        """
         kernel_items = Items(items.kinds, items.inputs, items.keys, items.times_us)
         if len(self._output.violations) < len(items):
             self._output = _room(self.inputs, len(self._output.result_times_us), len(items))
@@ -238,7 +249,7 @@ class WindowJoin:
     def change(self, windows: Sequence[Window]) -> JoinedColumns:
         """Change the windows. Events outside the new windows leave now, and events that have left do not return.
 
-        A window of a number of events of an input cannot change. Return the results of the change, at the current time
+        The size of a window of the kind ``events`` cannot change. Return the results of the change, at the current time
         of the join. Their ``result_items`` have no meaning.
         """
         if len(windows) != self.inputs:
@@ -271,15 +282,18 @@ class WindowJoin:
         return _columns(self._output)
 
     def unjoin(self, key: int, number: int, sequence: int) -> bool:
-        """Mark a stored event as unjoined. Return whether it is stored."""
+        """Mark a stored event as not joined, as if it had been in no result. Return whether the event is stored."""
         return bool(unjoin_event(self._state, np.uint64(key), number, sequence))
 
     def is_over(self, key: int) -> bool:
-        """Check whether a hashed key is unknown, or was reported as over."""
+        """Check whether a hashed key has no state, or was reported as over."""
         return bool(is_key_over(self._state, np.uint64(key)))
 
     def _outside(self) -> NDArray[np.int64]:
-        """Return an array (events, 2) with node and input of each stored event outside its window, oldest first."""
+        """Return an array (events, 2) with node and input of each stored event outside its window, oldest first.
+
+        A node is the index of the event in the tables.
+        """
         state, fresh = self._state, int(self._state.counters[kernel.FRESH_NODES])
         nodes = np.flatnonzero(state.nodes["flags"][:fresh] & kernel.ALIVE)
         nodes = nodes[np.argsort(state.nodes["sequence"][nodes])]
@@ -350,7 +364,7 @@ class WindowJoin:
         return np.ascontiguousarray(self._state.keyed["key"][order[: last + 1]])
 
     def take(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.void], NDArray[np.void]]:
-        """Remove known keys that may still join, and return the keys and their rows for ``put_back``.
+        """Remove known keys that may still join, with their events. Return both as rows for ``put_back``.
 
         The caller puts each key back before the key's next item, and before the times that ``leaving`` returns. The
         keys are ``KEY`` and the rows ``ROW`` of ``joins.kernels.paging``. The rows are in the order of the keys.
@@ -361,7 +375,10 @@ class WindowJoin:
         return key_rows, rows[: take_keys(self._state, key_rows, rows)]
 
     def put_back(self, keys: NDArray[np.void], rows: NDArray[np.void]) -> None:
-        """Put back keys (``KEY``), which have had no items since. ``rows`` (``ROW``) are sorted by sequence."""
+        """Add keys (``KEY``) and their events (``ROW``) again that ``take`` has removed.
+
+        ``rows`` are sorted by sequence number. The keys have had no items since.
+        """
         while len(self._state.keyed) <= int(self._state.counters[kernel.CLUSTERS]) + len(keys):
             self._state = _grown(self._state, is_of_clusters=True)
         while len(self._state.nodes) <= int(self._state.counters[kernel.NODES]) + len(rows):
@@ -369,7 +386,7 @@ class WindowJoin:
         put_keys(self._state, self._rules, keys, rows, np.zeros(self.inputs, np.int64))
 
     def leaving(self, keys: NDArray[np.void], rows: NDArray[np.void]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return two times for each key: the time of its next result or its end, and the time when its last row leaves.
+        """Return two times for each key: of its next result or its end, and when its last row leaves its window.
 
         ``keys`` and ``rows`` are results of ``take``. Times are in microseconds, and the largest number means never.
         """
@@ -420,7 +437,7 @@ def _rules(
     covers: bool,
     reports_all: bool,
 ) -> Rules:
-    """Return the rules of a join.
+    """Return the declaration of a join as arrays for the kernels.
 
     ``limits`` has two numbers: the most keys that are over and remembered, and the most results of one event.
     """

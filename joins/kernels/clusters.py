@@ -46,13 +46,13 @@ _TOUCH_BITS = 8  # a key's last use is stored in units of 2 ** _TOUCH_BITS event
 
 @inlined
 def bit_of(number: np.int64) -> np.uint64:
-    """Return an input as a bit."""
+    """Return the bit of an input, in sets of inputs that are stored as bits."""
     return np.uint64(1) << np.uint64(number)
 
 
 @inlined
 def has_closed(lent: JoinState, cluster: np.int64, number: np.int64) -> bool:
-    """Check whether an input has closed a key."""
+    """Check whether the input ``number`` has closed the key at index ``cluster``."""
     closed: np.uint64 = lent.keyed[cluster]["closed"]
     has: bool = closed & bit_of(number) != np.uint64(0)
     return has
@@ -60,20 +60,20 @@ def has_closed(lent: JoinState, cluster: np.int64, number: np.int64) -> bool:
 
 @inlined
 def every_input(lent: JoinState) -> np.uint64:
-    """Return all inputs as bits."""
+    """Return the set of all inputs, as bits."""
     return (np.uint64(1) << np.uint64(lent.lists.shape[1])) - np.uint64(1)
 
 
 @inlined
 def may_lack(lent: JoinState, rules: Rules) -> bool:
-    """Check whether combinations may lack some inputs (``joins.kernels.outer``)."""
+    """Check whether the join has optional inputs, which combinations may lack (``joins.kernels.outer``)."""
     may: bool = rules.required[0] != every_input(lent)
     return may
 
 
 @inlined
 def stored(lent: JoinState, cluster: np.int64) -> np.int64:
-    """Return the number of stored events of a key."""
+    """Return the number of stored events of the key at index ``cluster``, over all inputs."""
     count = np.int64(0)
     for number in range(lent.lists.shape[1]):
         count += lent.lists[cluster, number]["live"]
@@ -82,7 +82,10 @@ def stored(lent: JoinState, cluster: np.int64) -> np.int64:
 
 @inlined
 def has_room(lent: JoinState, out: Output, results: np.int64) -> bool:
-    """Check whether the output has room for ``results`` results, two closed keys and a violation. Set ``NEEDED``."""
+    """Check whether the output has room for ``results`` more results, two more closed keys and one more violation.
+
+    The counter ``NEEDED`` is set to ``results``, so that the caller can enlarge the output.
+    """
     lent.counters[NEEDED] = results
     has: bool = (
         out.filled[0] + results <= out.result_times_us.shape[0]
@@ -94,13 +97,16 @@ def has_room(lent: JoinState, out: Output, results: np.int64) -> bool:
 
 @inlined
 def touch(lent: JoinState, cluster: np.int64) -> None:
-    """Mark a key as recently used. The caller has an item of the key."""
+    """Mark the key at index ``cluster`` as used now. The caller processes an item of the key."""
     lent.keyed[cluster]["touched"] = np.int32(lent.counters[SEQUENCE] >> _TOUCH_BITS)
 
 
 @inlined
 def first_due(lent: JoinState, rules: Rules) -> tuple[np.int64, np.int64]:
-    """Return when the next event leaves its window of time, and its input. Without an event: ``_FOREVER`` and NIL."""
+    """Return the earliest time at which an event leaves its window of time, and the input of this event.
+
+    Without such an event, return ``_FOREVER`` and NIL.
+    """
     due, due_input = _FOREVER, np.int64(NIL)
     for number in range(rules.spans_us.shape[0]):
         first = lent.sides[number]["first"]
@@ -111,7 +117,10 @@ def first_due(lent: JoinState, rules: Rules) -> tuple[np.int64, np.int64]:
 
 @inlined
 def take_head(lent: JoinState, cluster: np.int64, number: np.int64, next_node: np.int64) -> bool:
-    """Remove the oldest event of a key in an input. ``next_node`` becomes the oldest. Return whether none is left."""
+    """Remove the oldest event of a key from the key's list for input ``number``. ``next_node`` becomes the oldest.
+
+    Return whether the list is empty now. The node itself is not freed.
+    """
     lent.lists[cluster, number]["head"] = next_node
     lent.lists[cluster, number]["live"] -= 1
     if next_node != NIL:
@@ -123,7 +132,10 @@ def take_head(lent: JoinState, cluster: np.int64, number: np.int64, next_node: n
 
 @routine
 def add_cluster(lent: JoinState, slot: np.uint64, key: np.uint64) -> np.int64:
-    """Add a key, for which ``slot`` of the hash table is free."""
+    """Add a key without events to the tables and return its index.
+
+    ``slot`` is the free slot for it in the hash table.
+    """
     counters = lent.counters
     if counters[FREE_CLUSTERS] > 0:
         counters[FREE_CLUSTERS] -= 1
@@ -148,7 +160,7 @@ def add_cluster(lent: JoinState, slot: np.uint64, key: np.uint64) -> np.int64:
 
 @routine
 def remove_cluster(lent: JoinState, cluster: np.int64) -> None:
-    """Forget a key that has no events."""
+    """Remove a key from the tables. The key has no stored events."""
     counters = lent.counters
     if lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD != 0:
         leave_dead(borrowed(lent), cluster)
@@ -161,7 +173,7 @@ def remove_cluster(lent: JoinState, cluster: np.int64) -> None:
 
 @routine
 def enter_dead(lent: JoinState, cluster: np.int64) -> None:
-    """Append a key to the list of closed and remembered keys."""
+    """Append a key to the list of remembered keys, and set its flag ``CLOSED_FOR_GOOD``."""
     counters = lent.counters
     newest = counters[NEWEST_DEAD]
     lent.keyed[cluster]["ends"] |= CLOSED_FOR_GOOD
@@ -177,7 +189,7 @@ def enter_dead(lent: JoinState, cluster: np.int64) -> None:
 
 @routine
 def leave_dead(lent: JoinState, cluster: np.int64) -> None:
-    """Remove a key from the list of closed and remembered keys."""
+    """Remove a key from the list of remembered keys, and clear its flags."""
     counters = lent.counters
     before, next_cluster = lent.keyed[cluster]["before"], lent.keyed[cluster]["behind"]
     if before == NIL:
@@ -194,7 +206,10 @@ def leave_dead(lent: JoinState, cluster: np.int64) -> None:
 
 @routine
 def add_node(lent: JoinState, number: np.int64, time_us: np.int64, sequence: np.int64) -> np.int64:
-    """Append a node for an event to the list of its input. Until ``link_node``, the node belongs to no key."""
+    """Append a node for an event to the list of input ``number``, and return the node. It belongs to no key yet.
+
+    ``link_node`` adds it to a key. ``sequence`` is the event's sequence number, or NIL for a placeholder.
+    """
     counters = lent.counters
     if counters[FREE_NODES] > 0:
         counters[FREE_NODES] -= 1
@@ -242,7 +257,7 @@ def remove_node(lent: JoinState, number: np.int64, node: np.int64) -> None:
 
 @routine
 def link_node(lent: JoinState, node: np.int64, number: np.int64, cluster: np.int64, flags: np.int32) -> None:
-    """Append a node to the list of its key."""
+    """Append a node to the list of a key in input ``number``. ``flags`` are the node's flags, without ``ALIVE``."""
     lent.nodes[node]["flags"] = flags | ALIVE
     lent.nodes[node]["cluster"] = cluster
     tail = lent.lists[cluster, number]["tail"]
@@ -260,7 +275,11 @@ def link_node(lent: JoinState, node: np.int64, number: np.int64, cluster: np.int
 def report_absent(
     lent: JoinState, out: Output, event: tuple[np.int64, np.int64], time_us: np.int64, item: np.int64, why: np.uint8
 ) -> None:
-    """Report an event (its input and sequence) that joined nothing and can no longer join."""
+    """Write a result that reports an unjoined event, which can no longer join.
+
+    ``event`` is its input and sequence number. ``why`` is the reason of the result, and ``item`` the index of the item
+    that led to it.
+    """
     place, (number, sequence) = out.filled[0], event
     for other in range(out.members.shape[1]):
         out.members[place, other] = NIL
@@ -285,7 +304,8 @@ def purge_list(
 ) -> np.int64:
     """Remove all events of a key in one input, and return their number.
 
-    If the window of the input counts events, the nodes stay in the input's list as placeholders.
+    Unjoined events are reported if the input reports them. ``key`` is the index of the key, and the input. If the
+    window of the input counts events, the nodes remain in the input's list as placeholders.
     """
     cluster, number = key
     node = np.int64(lent.lists[cluster, number]["head"])
@@ -314,7 +334,10 @@ def purge_list(
 def report_over(
     lent: JoinState, rules: Rules, out: Output, cluster: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
-    """Report that a key is over, if it is closed for good and can have no more results."""
+    """Report that a key is over, if this is not reported yet and the key can have no more results.
+
+    The key is closed for good, and each input that reports unjoined events has closed it.
+    """
     if lent.keyed[cluster]["ends"] != CLOSED_FOR_GOOD or rules.reporters[0] & ~lent.keyed[cluster][
         "closed"
     ] != np.uint64(0):
@@ -334,7 +357,10 @@ def report_over(
 def close_key(
     lent: JoinState, rules: Rules, out: Output, cluster: np.int64, cause: np.uint8, time_us: np.int64, item: np.int64
 ) -> None:
-    """Close a key for good and remove its events. The key is remembered while an input may still send events of it."""
+    """Close a key for good: remove its events, and report that it is over. ``cause`` is the reason.
+
+    The key is remembered as long as some input has not closed it and may still send events of it.
+    """
     why = np.uint8(BY_WINDOW if cause == WINDOW_ASSISTED else BY_CLOSING)
     for number in range(lent.lists.shape[1]):
         key = (cluster, np.int64(number))
@@ -353,7 +379,7 @@ def close_key(
 
 @routine
 def forget_oldest(lent: JoinState, rules: Rules) -> None:
-    """Forget the keys that were closed first, if too many are remembered."""
+    """Remove the remembered keys that were closed first, until at most ``rules.most_dead`` keys are remembered."""
     while lent.counters[DEAD] > rules.most_dead[0]:
         remove_cluster(borrowed(lent), lent.counters[OLDEST_DEAD])
         lent.counters[FORGOTTEN] += 1
@@ -361,7 +387,7 @@ def forget_oldest(lent: JoinState, rules: Rules) -> None:
 
 @inlined
 def note_violation(lent: JoinState, out: Output, item: np.int64) -> None:
-    """Note a violation: an event of a key that its own input has closed."""
+    """Write the index of an item to the violations: it is an event whose own input has closed its key."""
     out.violations[out.filled[2]] = item
     out.filled[2] += 1
     lent.counters[VIOLATIONS] += 1
@@ -369,6 +395,6 @@ def note_violation(lent: JoinState, out: Output, item: np.int64) -> None:
 
 @inlined
 def hold_place(lent: JoinState, rules: Rules, number: np.int64, time_us: np.int64) -> None:
-    """Add a placeholder for an event that is not stored. Only windows that count events need placeholders."""
+    """Add a placeholder for an event that is not stored, if the window of its input counts events."""
     if rules.counts[number] > 0:
         add_node(borrowed(lent), number, time_us, np.int64(NIL))

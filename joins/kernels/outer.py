@@ -78,7 +78,7 @@ _NONE = np.uint64(0)
 
 @inlined
 def live_inputs(lent: JoinState, cluster: np.int64) -> np.uint64:
-    """Return the inputs that have stored events of a key, as bits."""
+    """Return the set of the inputs that have stored events of a key, as bits."""
     inputs = np.uint64(0)
     for number in range(lent.lists.shape[1]):
         if lent.lists[cluster, number]["live"] > 0:
@@ -88,7 +88,7 @@ def live_inputs(lent: JoinState, cluster: np.int64) -> np.uint64:
 
 @inlined
 def is_over(lent: JoinState, rules: Rules, cluster: np.int64) -> bool:
-    """Check whether a key has no more combinations: a required input has closed the key and stores no event of it."""
+    """Check whether a key can have no more combinations: a required input has closed it and stores no event of it."""
     closed: np.uint64 = lent.keyed[cluster]["closed"]
     over: bool = closed & rules.required[0] & ~live_inputs(lent, cluster) != _NONE
     return over
@@ -96,9 +96,9 @@ def is_over(lent: JoinState, rules: Rules, cluster: np.int64) -> bool:
 
 @routine
 def product_of(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64) -> np.int64:
-    """Return the number of result rows to keep free for the combinations of a key.
+    """Return how many result rows must be free before the combinations of a key's stored events are written.
 
-    Each combination has one event of every input that stores any. If ``number`` is not NIL, this input is not counted.
+    A combination has one event of every input that stores any. Input ``number`` is not counted, unless it is NIL.
     """
     count = np.int64(1)
     for other in range(lent.lists.shape[1]):
@@ -109,7 +109,10 @@ def product_of(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int6
 
 @inlined
 def member_of(lent: JoinState, cluster: np.int64, number: np.int64, node: np.int64) -> np.int64:
-    """Return the entry of an input in a combination: the sequence of ``node``. Without a node, FINISHED or NIL."""
+    """Return what a combination contains for input ``number``: the sequence number of the event at ``node``.
+
+    If ``node`` is NIL, return FINISHED if the input has closed the key, and otherwise NIL.
+    """
     if node != NIL:
         return np.int64(lent.nodes[node]["sequence"])
     return np.int64(FINISHED if has_closed(lent, cluster, number) else NIL)
@@ -117,10 +120,10 @@ def member_of(lent: JoinState, cluster: np.int64, number: np.int64, node: np.int
 
 @routine
 def next_combination(lent: JoinState, out: Output, cluster: np.int64, number: np.int64) -> bool:
-    """Move the cursors to the next combination. There is one cursor per input, at an event of the key.
+    """Move the cursors in ``out`` to the next combination of a key's stored events. Return False after the last one.
 
-    The last cursor moves fastest, and the cursor of ``number`` is fixed. After the last combination, the cursors are at
-    the first one again, and False is returned.
+    There is one cursor for each input, at an event of the key. The last cursor moves fastest, and the cursor of input
+    ``number`` is fixed. After the last combination, the cursors are at the first one again.
     """
     cursors, last = out.cursors, lent.lists.shape[1] - 1
     while last >= 0:
@@ -135,7 +138,10 @@ def next_combination(lent: JoinState, out: Output, cluster: np.int64, number: np
 
 @routine
 def skip_older(lent: JoinState, out: Output, cluster: np.int64, number: np.int64, since: np.int64) -> bool:
-    """Move the cursors to the next combination with an event from sequence ``since`` on. Return False at the end."""
+    """Move the cursors to the next combination that has an event with a sequence number of at least ``since``.
+
+    Return False if no further combination has such an event. Input ``number`` is fixed, as in ``next_combination``.
+    """
     cursors, last = out.cursors, lent.lists.shape[1] - 1
     while last >= 0:
         if last != number and cursors[last] != NIL:
@@ -156,9 +162,10 @@ def write_at(
     origin: tuple[np.int64, np.int64, np.uint8],
     place: np.int64,
 ) -> np.int64:
-    """Write the combination at the cursors to row ``place``. Return the sequence of its newest event.
+    """Write the combination at the cursors to result row ``place``. Return the sequence number of its newest event.
 
-    ``key`` has the cluster, and the input and sequence of the fixed event. ``origin`` is as in ``write_combinations``.
+    ``key`` has the index of the key, and the input and sequence number of the event that is fixed. ``origin`` has the
+    time of the combination, the item that leads to it, and the reason.
     """
     (cluster, number, sequence), newest = key, np.int64(NIL)
     for other in range(lent.lists.shape[1]):
@@ -181,10 +188,11 @@ def cover_combinations(
     origin: tuple[np.int64, np.int64, np.uint8],
     since: np.int64,
 ) -> np.int64:
-    """Write combinations until each event is in at least one of them. Return the index after the last combination.
+    """Write enough combinations of a key's stored events for each event to be in one. Return the row after the last.
 
-    Each event is combined with the newest events of the other inputs. This suffices, because an event of any maximal
-    combination is also in a maximal one of this kind.
+    Only combinations with an event of at least sequence number ``since`` are written, as others are not maximal. Each
+    event is combined with the newest events of the other inputs. This suffices, because an event of any maximal
+    combination is also in a maximal one of this kind. ``key`` and ``origin`` are as in ``write_at``.
     """
     (cluster, number, _), cursors, place = key, out.cursors, out.filled[0]
     for other in range(lent.lists.shape[1]):
@@ -213,10 +221,11 @@ def write_combinations(
     member: tuple[np.int64, np.int64],
     origin: tuple[np.int64, np.int64, np.uint8],
 ) -> None:
-    """Write the maximal combinations of a key's stored events. Each has one event of every input that has any.
+    """Write the maximal combinations of a key's stored events, those that are part of no larger combination.
 
-    ``member`` is the input and sequence of an event that all combinations contain. Without such an event, the input is
-    NIL. ``origin`` has the time of the combinations, the item that leads to them, and the reason.
+    Each has one event of every input that has any. ``member`` is the input and sequence number of an event that all of
+    them contain. Without such an event, the input is NIL. ``origin`` has the time of the combinations, the item that
+    leads to them, and the reason.
     """
     cursors, place, (number, sequence) = out.cursors, np.int64(out.filled[0]), member
     key, end = (cluster, number, sequence), place + rules.most[0]
@@ -244,7 +253,10 @@ def write_combinations(
 
 @routine
 def remember(lent: JoinState, rules: Rules, cluster: np.int64) -> None:
-    """Remember a key without stored events if any input has closed it. Beyond the limit, forget the oldest keys."""
+    """Remember a key without stored events if any input has closed it, and otherwise remove it.
+
+    Beyond the limit of remembered keys, the oldest ones are removed.
+    """
     if lent.keyed[cluster]["closed"] == _NONE:
         remove_cluster(borrowed(lent), cluster)
         return
@@ -257,7 +269,10 @@ def remember(lent: JoinState, rules: Rules, cluster: np.int64) -> None:
 def leave(
     lent: JoinState, rules: Rules, out: Output, number: np.int64, node: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
-    """Write the combinations of a key's oldest event in an input and remove the event, because it leaves its window."""
+    """Remove the oldest event of a key in input ``number``, because it leaves its window.
+
+    First write the combinations with this event that were still waiting for an absent input.
+    """
     cluster, next_node = np.int64(lent.nodes[node]["cluster"]), lent.nodes[node]["of_key"]
     if lent.nodes[node]["flags"] & ALIVE == 0:
         remove_node(borrowed(lent), number, node)
@@ -284,9 +299,11 @@ def leave(
 def join_event(
     lent: JoinState, rules: Rules, out: Output, key: tuple[np.int64, np.int64], is_stored: bool, item: np.int64
 ) -> bool:
-    """Write the combinations of a new event if no later event can extend them. Return whether they were written.
+    """Write the combinations of a new event if they are decided now. Return whether they were written.
 
-    ``key`` has the cluster and the input of the event.
+    They are decided if no later event can extend them, or if the event is not stored (``is_stored`` is false), so that
+    it cannot wait. Nothing is written if a required input has no event. ``key`` has the index of the key and the input
+    of the event.
     """
     cluster, number = key
     absent = every_input(lent) & ~(live_inputs(lent, cluster) | bit_of(number))
@@ -303,9 +320,10 @@ def join_event(
 def take_part(
     lent: JoinState, rules: Rules, out: Output, items: Items, entry: tuple[np.int64, np.uint64], item: np.int64
 ) -> None:
-    """Add an event to a join in which combinations may lack inputs.
+    """Process an event in a join in which combinations may lack inputs.
 
-    ``entry`` has the cluster of its key, or NIL for a new key, and the key's slot in the hash table.
+    Store the event if a later event can join it, and write the combinations that are decided now. ``entry`` has the
+    index of its key, or NIL for a new key, and the key's slot in the hash table.
     """
     counters, number, (cluster, slot) = lent.counters, np.int64(items.inputs[item]), entry
     time_us = counters[NOW]
@@ -344,7 +362,7 @@ def take_part(
 def close_input(
     lent: JoinState, rules: Rules, out: Output, items: Items, entry: tuple[np.int64, np.uint64], item: np.int64
 ) -> None:
-    """Close a key by an input in a join in which combinations may lack inputs.
+    """Process the closing of a key by an input, in a join in which combinations may lack inputs.
 
     ``entry`` is as in ``take_part``.
     """

@@ -33,9 +33,10 @@ SEEN = 256  # the bit of the first input in ROW.flags
 
 @inlined
 def seen_with(lent: JoinState, cluster: np.int64, sequence: np.int64) -> np.int64:
-    """Return the inputs that had an event of the key after ``sequence``, as bits of ``ROW.flags``.
+    """Return the set of the inputs that had an event of the key after ``sequence``, as bits of ``ROW.flags``.
 
-    A taken key keeps these bits in place of ``seen``, whose numbers are only compared with sequences of stored events.
+    While a key is out of the tables, these bits replace its numbers in ``JoinState.seen``. This suffices, because the
+    numbers are only compared with the sequence numbers of stored events.
     """
     bits = np.int64(0)
     for number in range(lent.lists.shape[1] if lent.seen.shape[0] > 0 else 0):
@@ -46,10 +47,11 @@ def seen_with(lent: JoinState, cluster: np.int64, sequence: np.int64) -> np.int6
 
 @kernel
 def take_keys(state: JoinState, keys: NDArray[np.void], rows: NDArray[np.void]) -> int:
-    """Take keys and their events out of the tables. Return the number of events.
+    """Remove keys and their events from the tables, and write them to ``keys`` and ``rows``.
 
-    The keys are known and not closed for good. The caller fills in the hashed keys of ``keys`` (``KEY``), and the
-    kernel writes the other members. ``rows`` (``ROW``) has room for all events, sorted by key, input and sequence.
+    Return the number of events. The caller has filled in the hashed keys of ``keys`` (``KEY``). They are known and not
+    closed for good. ``rows`` (``ROW``) has room for all events, and is written in the order of key, input and sequence
+    number.
     """
     lent, filled = borrowed(state), 0
     for place in range(keys.shape[0]):
@@ -97,7 +99,10 @@ def move_node(lent: JoinState, number: np.int64, node: np.int64, before: np.int6
 
 @inlined
 def successor_of(lent: JoinState, number: np.int64, node: np.int64) -> np.int64:
-    """Return the node after ``node`` in an input's list, or NIL at the end. After NIL comes the first node."""
+    """Return the node after ``node`` in an input's list, or NIL at the end.
+
+    If ``node`` is NIL, return the first node.
+    """
     return np.int64(lent.sides[number]["first"]) if node == NIL else np.int64(lent.nodes[node]["of_input"])
 
 
@@ -105,10 +110,11 @@ def successor_of(lent: JoinState, number: np.int64, node: np.int64) -> np.int64:
 def put_keys(
     state: JoinState, rules: Rules, keys: NDArray[np.void], rows: NDArray[np.void], cursors: NDArray[np.int64]
 ) -> None:
-    """Put keys back into the tables, which have room for the keys and their events.
+    """Add keys that ``take_keys`` has removed to the tables again. The tables have room for the keys and their events.
 
-    None of the ``keys`` (``KEY``) may be known. ``rows`` (``ROW``) are sorted by sequence. If an input has a window of
-    time, its list is sorted by sequence again. Other lists need no order. ``cursors`` (inputs,) is scratch memory.
+    None of the ``keys`` (``KEY``) may be known. ``rows`` (``ROW``) are sorted by sequence number. If an input has a
+    window of time, its list is sorted by sequence number again. Other lists need no order. ``cursors`` (inputs,) is
+    scratch memory.
     """
     lent = borrowed(state)
     for place in range(keys.shape[0]):

@@ -25,7 +25,10 @@ from streams.kernels.slots import find_slot
 
 @routine
 def place_in_list(lent: JoinState, entry: tuple[np.int64, np.int64], sequence: np.int64) -> tuple[np.int64, np.int64]:
-    """Return the node of an event, and the node before it in the list of its key and input. NIL means no node."""
+    """Return the node of an event, and the node before it in the list of its key and input. NIL means no such node.
+
+    ``entry`` has the index of the key and the input.
+    """
     cluster, number = entry
     before = np.int64(NIL)
     node = np.int64(lent.lists[cluster, number]["head"]) if cluster != NIL else np.int64(NIL)
@@ -36,7 +39,7 @@ def place_in_list(lent: JoinState, entry: tuple[np.int64, np.int64], sequence: n
 
 @kernel
 def unjoin_event(state: JoinState, key: np.uint64, number: int, sequence: int) -> bool:
-    """Mark a stored event of a key as unjoined. Return whether it is stored."""
+    """Mark a stored event as not joined, as if it had been in no result. Return whether the event is stored."""
     lent = borrowed(state)
     entry = np.int64(lent.slots[find_slot(lent.slots, key), 1]) - 1, np.int64(number)
     node, _ = place_in_list(lent, entry, np.int64(sequence))
@@ -48,10 +51,11 @@ def unjoin_event(state: JoinState, key: np.uint64, number: int, sequence: int) -
 
 @kernel
 def retract_event(rules: Rules, state: JoinState, out: Output, key: np.uint64, number: int, sequence: int) -> int:
-    """Remove a stored event of a key, as if it had never arrived. Return a status. Without room, nothing changes.
+    """Remove a stored event of a key, as if it had never arrived.
 
-    If the window counts events, the node stays as a placeholder. If the event was the last one of its input and the
-    input has closed the key, the key is closed for good.
+    Return ``DONE``, or ``OUTPUT_FULL`` without any change. If the window of its input counts events, the node remains
+    as a placeholder. If the event was the last one of the key in its input, and this input has closed the key, the key
+    is closed for good.
     """
     lent, lent_rules, lent_output = borrowed(state), borrowed(rules), borrowed(out)
     cluster, side = np.int64(lent.slots[find_slot(lent.slots, key), 1]) - 1, np.int64(number)

@@ -81,7 +81,10 @@ MOST_COUNTED = 2**31  # greater numbers of combinations are not exact
 
 
 class Rules(NamedTuple):
-    """The declaration of a join, as arrays by input."""
+    """The declaration of a join as arrays: windows, outer and optional inputs, and limits.
+
+    Most have an entry per input.
+    """
 
     spans_us: NDArray[np.int64]  # an event of this age is outside of the window; 0: no window of time
     counts: NDArray[np.int64]  # newest events of the input in the window; NIL: no such window
@@ -126,7 +129,7 @@ SIDE = np.dtype([("first", np.int32), ("last", np.int32), ("size", np.int64)])  
 
 
 class JoinState(NamedTuple):
-    """The state of a join between batches."""
+    """The state of a join between batches: hash table of keys, stored events, lists of both, and counters."""
 
     slots: NDArray[np.uint64]  # (slots, 2): key, cluster + 1; a power of two, 0 in the second: empty
     keyed: NDArray[np.void]  # (clusters,) KEYED
@@ -142,7 +145,7 @@ class JoinState(NamedTuple):
 
 
 class Items(NamedTuple):
-    """The items of one batch, in the order of their times."""
+    """The items of one batch in the order of their times, as in ``joins.ItemColumns``."""
 
     kinds: NDArray[np.uint8]
     inputs: NDArray[np.uint8]
@@ -151,7 +154,7 @@ class Items(NamedTuple):
 
 
 class Output(NamedTuple):
-    """The output of a batch, in which items are identified by their indices in the batch."""
+    """The output of one batch, as in ``joins.JoinedColumns``. Items are given by their indices in the batch."""
 
     members: NDArray[np.int64]  # (results, inputs) sequences of a combination's events; NIL, FINISHED: absent
     result_times_us: NDArray[np.int64]

@@ -37,7 +37,7 @@ from streams.kernels.slots import find_slot
 
 @routine
 def expire_due(lent: JoinState, number: np.int64, due_us: np.int64) -> None:
-    """Remove the events of an input that have left their window by ``due_us``."""
+    """Remove the events of input ``number`` whose times are at most ``due_us``, because they have left their window."""
     counters, node, freed = lent.counters, np.int64(lent.sides[number]["first"]), np.int64(0)
     while node != NIL and lent.nodes[node]["time"] <= due_us:
         cluster, next_node = np.int64(lent.nodes[node]["cluster"]), lent.nodes[node]["of_key"]
@@ -68,7 +68,7 @@ def expire_due(lent: JoinState, number: np.int64, due_us: np.int64) -> None:
 
 @inlined
 def completed(lent: JoinState, cluster: np.int64, number: np.int64) -> np.int64:
-    """Return the number of combinations that an event of an input completes, at most ``MOST_COUNTED``."""
+    """Return the number of combinations that a new event of input ``number`` completes, at most ``MOST_COUNTED``."""
     count = np.int64(1)
     for other in range(lent.lists.shape[1]):
         if other != number:
@@ -78,7 +78,10 @@ def completed(lent: JoinState, cluster: np.int64, number: np.int64) -> np.int64:
 
 @inlined
 def room_for(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64, count: np.int64) -> np.int64:
-    """Return how many rows to keep free for ``count`` combinations of an event. For any input, ``number`` is NIL."""
+    """Return how many result rows must be free for ``count`` combinations of an event of input ``number``.
+
+    If the event may be of any input, ``number`` is NIL.
+    """
     if not rules.covers[0]:
         return np.int64(min(count, rules.most[0]) + 1)
     rows = np.int64(1)
@@ -92,7 +95,7 @@ def room_for(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64,
 def write_result(
     lent: JoinState, out: Output, number: np.int64, time_us: np.int64, item: np.int64, place: np.int64
 ) -> None:
-    """Write one combination: the new event, and from each other input the event at the cursor."""
+    """Write one combination to row ``place``: the new event, and from each other input the event at its cursor."""
     for other in range(lent.lists.shape[1]):
         if other == number:
             out.members[place, other] = lent.counters[SEQUENCE]
@@ -105,7 +108,7 @@ def write_result(
 
 @inlined
 def note_cut(out: Output, place: np.int64) -> None:
-    """Note that an event has more results than allowed. Its last result is in the row before ``place``."""
+    """Note that the result in the row before ``place`` is the last one of an event, whose further results are cut."""
     out.cut_places[out.filled[4]] = place - 1
     out.filled[4] += 1
 
@@ -146,7 +149,10 @@ def write_cover(
 def write_results(
     lent: JoinState, rules: Rules, out: Output, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
-    """Write each combination of the new event with one event of every other input, up to the limit."""
+    """Write each combination of the new event with one event of every other input, at most ``rules.most`` of them.
+
+    If ``rules.covers`` is set, only write enough of them for each stored event to be in one.
+    """
     if rules.covers[0]:
         write_cover(borrowed(lent), borrowed(out), cluster, number, time_us, item)
         return
@@ -175,7 +181,10 @@ def write_results(
 
 @apart
 def take_unclosed(lent: JoinState, rules: Rules, out: Output, items: Items, item: np.int64) -> bool:
-    """Add an event and write its results. Without room for them, only advance time and return False."""
+    """Process an event while no key is closed: write its results and store it. Return whether there was room.
+
+    Without room for the results, only time advances, and the call can be repeated.
+    """
     counters, number, key = lent.counters, np.int64(items.inputs[item]), items.keys[item]
     now = max(counters[NOW], items.times[item])
     counters[NOW] = now

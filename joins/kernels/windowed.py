@@ -85,7 +85,10 @@ _MANY = 1 << 15  # least number of slots at which rows are read ahead; smaller t
 def expire(
     lent: JoinState, rules: Rules, out: Output, number: np.int64, node: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
-    """Remove the oldest event of a key in an input, because it leaves its window."""
+    """Remove the oldest event of a key in input ``number``, because it leaves its window. Report it if it is unjoined.
+
+    If it was the last one and the input has closed the key, the key is closed for good.
+    """
     cluster, flags, sequence = (
         np.int64(lent.nodes[node]["cluster"]),
         lent.nodes[node]["flags"],
@@ -111,7 +114,7 @@ def expire(
 def emit_all(
     lent: JoinState, rules: Rules, out: Output, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
-    """Write each combination of the new event, and mark the events that have joined."""
+    """Write the combinations of the new event (``write_results``), and mark the events that have joined."""
     for other in range(0 if rules.covers[0] else lent.lists.shape[1]):
         node = np.int64(lent.lists[cluster, other]["head"])
         while rules.reports_absent[other] and not rules.reports_all[0] and other != number and node != NIL:
@@ -122,7 +125,10 @@ def emit_all(
 
 @routine
 def combinations(lent: JoinState, cluster: np.int64, number: np.int64) -> np.int64:
-    """Return the number of combinations that an event of an input completes."""
+    """Return the number of combinations that a new event of input ``number`` completes.
+
+    0 if any other input has no event.
+    """
     if lent.keyed[cluster]["filled"] - (lent.lists[cluster, number]["live"] > 0) != lent.lists.shape[1] - 1:
         return np.int64(0)
     return np.int64(completed(lent, cluster, number))
@@ -132,7 +138,7 @@ def combinations(lent: JoinState, cluster: np.int64, number: np.int64) -> np.int
 def refuse_event(
     lent: JoinState, rules: Rules, out: Output, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
-    """Do not store an event, because its input has closed the key (a violation) or the key is closed for good."""
+    """Process an event that is not stored, because its input has closed the key (a violation) or the key is over."""
     if has_closed(lent, cluster, number):
         note_violation(lent, out, item)
     else:
@@ -152,10 +158,10 @@ def take_event(
     entry: tuple[np.int64, np.uint64, np.int64],
     item: np.int64,
 ) -> None:
-    """Add an event, and write the combinations that it completes.
+    """Process an event: write the combinations that it completes, and store it if a later event can join it.
 
-    ``entry`` has three parts: the cluster of the key (NIL for a new key), the slot of the key in the hash table, and
-    the number of combinations.
+    ``entry`` has three parts: the index of the key (NIL for a new key), the slot of the key in the hash table, and the
+    number of combinations.
     """
     counters, number, time_us = lent.counters, np.int64(items.inputs[item]), lent.counters[NOW]
     cluster, slot, count = entry
@@ -189,7 +195,10 @@ def take_event(
 def take_closing(
     lent: JoinState, rules: Rules, out: Output, items: Items, entry: tuple[np.int64, np.uint64], item: np.int64
 ) -> None:
-    """Close a key by an input. ``entry`` has the cluster of the key, or NIL for a new key, and its hash table slot."""
+    """Process the closing of a key by an input. Events that can no longer join are removed.
+
+    ``entry`` has the index of the key, or NIL for a new key, and the key's slot in the hash table.
+    """
     counters, number, (cluster, slot) = lent.counters, np.int64(items.inputs[item]), entry
     time_us = counters[NOW]
     if cluster == NIL:
@@ -238,7 +247,7 @@ def leave_window(
 
 @inlined
 def owed_by(lent: JoinState, rules: Rules, event: tuple[np.bool_, np.int64, np.int64]) -> np.int64:
-    """Return an upper bound of the results of an event that leaves its window.
+    """Return an upper bound of the results of an event that leaves its window, for which there must be room.
 
     ``event`` is as in ``leave_window``. Its node may be NIL.
     """
@@ -251,7 +260,11 @@ def owed_by(lent: JoinState, rules: Rules, event: tuple[np.bool_, np.int64, np.i
 
 @inlined
 def advance_time(lent: JoinState, rules: Rules, out: Output, now: np.int64, item: np.int64, lacks: np.bool_) -> bool:
-    """Remove events that leave windows of time, in the order of their times. Return False if there is no room."""
+    """Advance time to ``now``, and remove events that leave windows of time until then, in the order of their times.
+
+    Return False if there is no room for results. The call can then be repeated. ``lacks`` says that combinations may
+    lack inputs.
+    """
     while True:
         due, number = first_due(lent, rules)
         if due > now:
@@ -267,10 +280,10 @@ def advance_time(lent: JoinState, rules: Rules, out: Output, now: np.int64, item
 def results_of(
     lent: JoinState, rules: Rules, entry: tuple[np.bool_, np.int64, np.int64], is_event: bool
 ) -> tuple[np.int64, np.int64]:
-    """Return the number of combinations that an item completes, and an upper bound of its results.
+    """Return the number of combinations that an item completes, and an upper bound of all results of the item.
 
-    ``entry`` has three parts: whether combinations may lack inputs, the input of the item, and the cluster of its key
-    or NIL.
+    ``entry`` has three parts: whether combinations may lack inputs, the input of the item, and the index of its key or
+    NIL.
     """
     (lacks, number, cluster), count, most = entry, np.int64(0), np.int64(2)
     if cluster != NIL and lacks:
@@ -287,7 +300,10 @@ def results_of(
 
 @inlined
 def take_item(lent: JoinState, rules: Rules, out: Output, items: Items, item: np.int64, lacks: np.bool_) -> bool:
-    """Process an item. If there is no room for its results, only advance time and return False."""
+    """Process an item. Without room for its results, only advance time and return False.
+
+    ``lacks`` says that combinations may lack inputs.
+    """
     counters, kind, number = lent.counters, items.kinds[item], np.int64(items.inputs[item])
     if not advance_time(lent, rules, out, max(counters[NOW], items.times[item]), item, lacks):
         return False
@@ -323,7 +339,10 @@ def take_known(
     item: np.int64,
     lacks: np.bool_,
 ) -> None:
-    """Process a closing, an event, or an event that joins nothing. ``entry`` is as in ``take_event``."""
+    """Process an item other than a time: a closing, an event, or an event that joins nothing.
+
+    ``entry`` is as in ``take_event``. ``lacks`` says that combinations may lack inputs.
+    """
     kind, (cluster, slot, _) = items.kinds[item], entry
     if kind in (CLOSING, REMINDER, KNOWN) and lacks:
         close_input(borrowed(lent), borrowed(rules), borrowed(out), borrowed(items), (cluster, slot), item)
@@ -339,7 +358,7 @@ def take_known(
 
 @routine
 def look_ahead(lent: JoinState, items: Items, first: np.int64) -> np.int64:
-    """Read the table rows of the next items, so that the processor fetches them from memory at the same time.
+    """Read the table rows of the next items, so that the processor loads them from memory in parallel.
 
     The returned value depends on all rows read, because otherwise the compiler would drop the reads.
     """
@@ -360,7 +379,8 @@ def take_items(
 ) -> tuple[int, int]:
     """Process items from index ``first`` on. Return a status and the index of the first unprocessed item.
 
-    ``lacks`` (combinations may lack inputs) is constant in each kernel, so the code for the other case is dropped.
+    ``lacks`` says that combinations may lack inputs. It is constant in each kernel, so the compiler drops the code for
+    the other case.
     """
     for item in range(first, items.times.shape[0]):
         if (item - first) % _AHEAD == 0 and lent.slots.shape[0] >= _MANY:
@@ -380,7 +400,10 @@ def take_items(
 
 @kernel
 def join_batch(rules: Rules, state: JoinState, items: Items, out: Output, first: int) -> tuple[int, int]:
-    """Process items from index ``first`` on. Return a status and the index of the first unprocessed item."""
+    """Process items from index ``first`` on, for joins whose combinations have an event of every input.
+
+    Return a status (``DONE`` or a full table) and the index of the first unprocessed item.
+    """
     return take_items(
         borrowed(state), borrowed(rules), borrowed(out), borrowed(items), np.int64(first), np.bool_(False)
     )
@@ -411,7 +434,7 @@ def drop_keys(state: JoinState, keys: NDArray[np.uint64]) -> None:
 
 @kernel
 def note_inputs(state: JoinState, inputs: NDArray[np.int64]) -> None:
-    """Write to ``inputs`` the input of each node, by index of the node."""
+    """Write the input of each node to ``inputs``, at the index of the node."""
     lent = borrowed(state)
     for number in range(lent.sides.shape[0]):
         node = np.int64(lent.sides[number]["first"])
@@ -424,11 +447,11 @@ def note_inputs(state: JoinState, inputs: NDArray[np.int64]) -> None:
 def let_leave(
     lent: JoinState, rules: Rules, out: Output, leaving: NDArray[np.int64], first: np.int64, lacks: np.bool_
 ) -> tuple[int, int]:
-    """Remove the stored events that are outside of their windows after the windows were made smaller.
+    """Remove the stored events in ``leaving``, which are outside of their windows since the windows became smaller.
 
-    ``leaving`` (events, 2) has the node and the input of each event, the older events of a key and input first. A node
-    is skipped if it was removed before, together with its key. Return a status and the index of the first unprocessed
-    row of ``leaving``.
+    ``leaving`` (events, 2) has the node and the input of each event. The older events of a key and input come first. A
+    node is skipped if it was removed before, together with its key. Return a status and the index of the first
+    unprocessed row of ``leaving``.
     """
     for place in range(first, leaving.shape[0]):
         event = lacks, leaving[place, 1], leaving[place, 0]

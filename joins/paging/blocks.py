@@ -18,7 +18,7 @@ _MOST_FLAGS = 255
 
 @dataclass(frozen=True, slots=True)
 class BlockRows:
-    """Stored events, each with its state in the join.
+    """Stored events of a join as rows of a file, each with its state in the join.
 
     Attributes:
         rows: ``ROW`` of ``joins.kernels.paging``. The member ``owner`` has no meaning.
@@ -43,7 +43,10 @@ class BlockRows:
         )
 
     def to_bytes(self, label: str) -> bytes:
-        """Encode the rows as the content of a file. The ``label`` makes it differ from equal rows of another join."""
+        """Encode the rows as the content of a file.
+
+        ``label`` is included, so that equal rows of two joins make two files.
+        """
         rows = self.rows
         state_columns = [
             column_of(np.ascontiguousarray(rows["sequence"])),
@@ -81,7 +84,7 @@ class BlockRows:
 
 
 def rows_in(content: pa.Buffer, places: NDArray[np.int64] | None = None) -> BlockRows:
-    """Read rows from the content of a file: those with the given indices, or all if ``places`` is None."""
+    """Decode the content of a file. Return the rows with the given indices, or all rows if ``places`` is None."""
     with pa.ipc.open_stream(content) as reader:
         batch = reader.read_next_batch()
     if places is not None:

@@ -33,6 +33,7 @@ class _Block:
     """A file of spilled rows that is still needed.
 
     Attributes:
+        rows: Number of rows in the file.
         live: Number of the file's rows whose keys are still on disk.
         due_us: The first time at which one of the keys leads to a result.
         gone_us: When the last of the rows leaves its window.
@@ -47,7 +48,10 @@ class _Block:
 
 
 class KeysOnDisk:
-    """Keys whose rows are on disk. ``label`` distinguishes the files of this join from files of other joins."""
+    """The index of the keys whose rows are on disk, in blocks of ``files``.
+
+    ``label`` distinguishes the files of this join from files of other joins.
+    """
 
     def __init__(self, files: SpilledFiles, label: str) -> None:
         self._files, self._label = files, label
@@ -77,11 +81,11 @@ class KeysOnDisk:
 
     @property
     def names(self) -> list[str]:
-        """The files that are needed."""
+        """The names of the files that are needed."""
         return [block.name for block in self._blocks.values()]
 
     def rows_of(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return how many rows each of the given distinct keys has on disk."""
+        """Return how many rows each of the given distinct keys (hashes) has on disk."""
         counts = np.zeros(len(keys), np.int64)
         places, is_on_disk = self._places(keys)
         counts[is_on_disk] = self._away["rows"][places[is_on_disk]]
@@ -91,7 +95,7 @@ class KeysOnDisk:
         """Return the indices of the keys to load from disk: the given ``keys``, and keys with a result by ``until_us``.
 
         All keys of a block are loaded if one of them has a result by ``until_us``. They are also loaded if the block
-        must be read anyway and would keep few keys. The given keys are distinct, and some may not be on disk.
+        must be read anyway and would keep few keys. The given keys are distinct, and need not be on disk.
         """
         places, is_on_disk = self._places(keys)
         if self._next_due_us > until_us and not is_on_disk.any():
@@ -113,7 +117,7 @@ class KeysOnDisk:
         """Read the rows of keys, given by index, and remove the keys from the index.
 
         Return the keys (``AWAY``) and their rows. The owner of a row is the index of its key among the returned keys.
-        If a file is missing or damaged, raise ``StateLost`` and change nothing.
+        Raise ``StateLost`` and change nothing if a file is missing or damaged.
         """
         keys = self._away[places]
         keys = keys[np.lexsort((keys["first"], keys["block"]))]
@@ -135,9 +139,9 @@ class KeysOnDisk:
         return keys, block_rows
 
     def add(self, keys: NDArray[np.void], block_rows: BlockRows) -> None:
-        """Write the rows of keys as one block. None of the keys may be on disk yet.
+        """Write the rows of ``keys`` (``AWAY``) to one file, and add the keys to the index. No key may be on disk yet.
 
-        The keys (``AWAY``) are in the order of their rows.
+        The keys are in the order of their rows.
         """
         content = block_rows.to_bytes(self._label)
         name, number = self._files.write(content), self._next_block
@@ -153,10 +157,10 @@ class KeysOnDisk:
         self.rows_written += rows
 
     def expire(self, now_us: int, *, every: bool = False) -> int:
-        """Forget keys whose rows have all left their windows, without reading the rows. Return the number of rows.
+        """Remove keys whose rows have all left their windows, without reading the rows. Return the number of rows.
 
-        Keys that lead to a result have been loaded before. If ``every`` is false, keys are only forgotten when their
-        whole file becomes superfluous.
+        Keys that lead to a result have been loaded before. If ``every`` is false, keys are only removed when all rows
+        of their file have left their windows.
         """
         if not every and self._next_gone_us > now_us:
             return 0
@@ -169,7 +173,7 @@ class KeysOnDisk:
         return expired
 
     def forget(self, keys: NDArray[np.uint64]) -> None:
-        """Forget those of the distinct ``keys`` that are on disk."""
+        """Remove those of the distinct ``keys`` that are on disk from the index. Their rows are not read."""
         places, is_on_disk = self._places(keys)
         self._remove(places[is_on_disk])
 
@@ -205,7 +209,10 @@ class KeysOnDisk:
         self._update_times()
 
     def _places(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Return the position of each key in ``_away``, and the mask of the keys that are on disk."""
+        """Return the position of each key in ``_away``, and the mask of the keys that are on disk.
+
+        The positions of other keys have no meaning.
+        """
         places = np.searchsorted(self._away["key"], keys)
         places[places == len(self._away)] = 0
         return places, self._away["key"][places] == keys if len(self._away) else np.zeros(len(keys), np.bool_)
@@ -225,7 +232,7 @@ class KeysOnDisk:
 
 
 def _ranges(firsts: NDArray[np.int32], counts: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return the numbers of several ranges in one array. A range is given by its first number and its length."""
+    """Return the members of several ranges in one array. A range is given by its first number and its length."""
     ends = np.cumsum(counts)
     starts: NDArray[np.int64] = np.repeat(firsts.astype(np.int64) - (ends - counts), counts)
     return starts + np.arange(len(starts))

@@ -29,10 +29,10 @@ _LEAST_PART = 8_192  # rows that may be loaded for items that are joined at once
 
 
 class Pager:
-    """The part of a join's state that is on disk.
+    """Moves a join's least recently used keys, with all of their rows, to disk, and loads them when they are needed.
 
     Memory holds at most ``rows`` rows, besides the keys whose items are being joined. ``label`` distinguishes this join
-    from others that use the same store.
+    from others that use the same files.
     """
 
     def __init__(self, rows: int, files: SpilledFiles, label: str) -> None:
@@ -43,7 +43,7 @@ class Pager:
         self.expired = 0
 
     def cuts(self, keys: NDArray[np.uint64]) -> list[int]:
-        """Return the indices at which to divide items, so that the rows of each part fit into memory.
+        """Return the indices at which to divide items into parts, so that the rows of each part fit into memory.
 
         ``keys`` are the hashed keys of the items.
         """
@@ -59,9 +59,9 @@ class Pager:
     def bring_back(
         self, join: WindowJoin, held: HeldEvents, key_state: KeyState, keys: NDArray[np.uint64], until_us: int
     ) -> None:
-        """Load the rows of the given keys, and of keys that lead to a result by ``until_us``.
+        """Load rows into the state of the join: of the given keys, and of keys that lead to a result by ``until_us``.
 
-        If a file is missing or damaged, raise ``StateLost`` and change nothing.
+        Raise ``StateLost`` and change nothing if a file is missing or damaged.
         """
         now_us = join.now_us
         self.expired += self.disk.expire(NEVER if now_us is None else now_us)
@@ -79,9 +79,9 @@ class Pager:
         key_state.unpack(away["key"].tolist(), packed, block_rows.rows, held)
 
     def send_away(self, join: WindowJoin, held: HeldEvents, key_state: KeyState) -> HeldEvents:
-        """Spill the least recently used keys if too many rows are in memory. Return the events that stay in memory.
+        """Move the least recently used keys to disk if too many rows are in memory.
 
-        Afterwards, half of the allowed number of rows is in memory.
+        Return the events that stay in memory. Afterwards, half of the allowed number of rows is in memory.
         """
         if join.stored <= self._most:
             return held
@@ -101,7 +101,7 @@ class Pager:
         return held.only(key_state.needed())
 
     def expire(self, now_us: int) -> None:
-        """Forget all keys whose rows are out of their windows."""
+        """Remove all keys on disk whose rows are out of their windows."""
         self.expired += self.disk.expire(now_us, every=True)
 
     def clear_counts(self) -> None:
@@ -109,7 +109,7 @@ class Pager:
         self.expired = self.disk.rows_written = self.disk.rows_read = 0
 
     def texts(self) -> Iterator[tuple[NDArray[np.uint64], pa.Array]]:
-        """Return the keys of the rows on disk, as hashes and as texts."""
+        """Yield for each file on disk the keys of its rows, as hashes and as texts."""
         for rows in self.disk.read_all():
             yield rows.events.key_hashes, rows.events.columns.column("key")
 

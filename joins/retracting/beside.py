@@ -23,13 +23,16 @@ from streams import EventBatch, pieces_of, texts_of
 
 
 class KeyState:
-    """The state of a join's keys that is not in their rows: totals and retractions. ``retractions`` may be None."""
+    """The part of a join's state by key that is not in rows: totals and retractions. ``retractions`` may be None.
+
+    It moves to disk and back with the rows of the key.
+    """
 
     def __init__(self, join: WindowJoin, totals: KeyTotals, retractions: Retractions | None) -> None:
         self._join, self._totals, self._retractions = join, totals, retractions
 
     def pack(self, keys: Sequence[int], rows: NDArray[np.void], held: HeldEvents) -> list[bytes | None]:
-        """Remove the state of keys and return it as bytes, or as None for a key without state.
+        """Remove the totals and retractions of keys from memory. Return them as bytes, or None for a key without any.
 
         The keys are in the order of their ``rows`` (``ROW``).
         """
@@ -45,7 +48,7 @@ class KeyState:
         return states
 
     def texts(self, held: HeldEvents) -> dict[int, str]:
-        """Return the texts of hashed keys that have a total, or an event in memory that is still needed."""
+        """Return the text of each key, by hash, that has a total or an event that is needed in memory."""
         rows = held.rows_of(self.needed())
         texts = dict(zip(held.hashes(rows).tolist(), held.keys(rows).to_pylist(), strict=True))
         return texts | {key: text for key, (text, _) in self._totals.open.items()}
@@ -53,7 +56,7 @@ class KeyState:
     def unpack(
         self, keys: Sequence[int], packed: Sequence[bytes | None], rows: NDArray[np.void], held: HeldEvents
     ) -> None:
-        """Restore the state that ``pack`` returned. The caller has restored the ``rows``.
+        """Restore the totals and retractions that ``pack`` returned. The caller has restored the ``rows`` before.
 
         The owner of a row is the index of its key in ``keys``.
         """
@@ -72,7 +75,10 @@ class KeyState:
             retractions.settle_joined(held, np.sort(rows["sequence"][is_joined]))
 
     def until_us(self, keys: Sequence[int]) -> NDArray[np.int64]:
-        """Return until when the state of each key is needed. The rows of the key may leave their windows earlier."""
+        """Return for each key the time until which its totals or retractions are needed.
+
+        The rows of the key may leave their windows earlier.
+        """
         ledger = None if self._retractions is None else self._retractions.ledger
         return np.array(
             [FOREVER_US if key in self._totals.open else 0 if ledger is None else ledger.until_us(key) for key in keys],
@@ -85,7 +91,10 @@ class KeyState:
 
     @staticmethod
     def _part(retractions: Retractions, key: int, written: NDArray[np.int64], held: HeldEvents) -> Any:
-        """Remove a key's part of the ledger and return it. Needed events that are not in ``written`` are included."""
+        """Remove the part of the ledger about a key and return it as plain JSON, or None if there is none.
+
+        It includes needed events of the key that are not in ``written``, the sequence numbers of its rows.
+        """
         ledger = retractions.ledger
         part = ledger.part_of(key)
         if part is None:

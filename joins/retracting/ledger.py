@@ -18,7 +18,7 @@ FOREVER_US = (1 << 63) - 1
 
 @dataclass(slots=True)
 class ReportedCombination:
-    """A reported combination, or the report of an unjoined event.
+    """A combination that the join has reported, or the report of an unjoined event.
 
     Attributes:
         members: The sequence number of each input's event. Negative if the input has none.
@@ -32,9 +32,13 @@ class ReportedCombination:
 
 @dataclass(slots=True)
 class Life:
-    """A life of a key: from its first event until the key is finished. Later events begin the next life.
+    """A period of a key: from its first event until the key is finished. Later events begin the next life.
 
-    ``total`` has id and type of the derived event with the key's totals, if there is one.
+    Attributes:
+        key: The text of the key.
+        reported: The combinations that were reported in this life, by their numbers in the ledger.
+        is_over: Whether the key is finished.
+        total: Id and type of the derived event with the key's totals, if one was emitted.
     """
 
     key: str
@@ -45,10 +49,14 @@ class Life:
 
 @dataclass(slots=True)
 class Revocable:
-    """An event that may be retracted. ``number`` is its input, ``key`` the hash of its key, ``identity`` its id.
+    """An event that may be retracted.
 
-    ``came_us`` is the time of the join when the event arrived. ``reported`` has the numbers of the combinations that
-    contain the event.
+    Attributes:
+        number: Its input.
+        key: The hash of its key.
+        identity: Its id.
+        came_us: The time of the join when the event arrived.
+        reported: The numbers of the combinations that contain the event.
     """
 
     number: int
@@ -59,10 +67,10 @@ class Revocable:
 
 
 class Ledger:
-    """The events of a join that may be retracted, and the reported combinations that contain them.
+    """Remembers the events of a join that may be retracted, and the reported combinations that contain them.
 
     ``spans_us`` has the time for which events of each input may be retracted. None means until their key is finished.
-    ``keeps_all`` says that totals need all combinations of a key until the key is finished.
+    If ``keeps_all`` is true, all combinations of a key are remembered until it is finished, because totals need them.
     """
 
     def __init__(self, spans_us: Sequence[int | None], *, keeps_all: bool) -> None:
@@ -78,16 +86,16 @@ class Ledger:
 
     @property
     def keys(self) -> list[int]:
-        """The hashed keys in the ledger."""
+        """The hashes of keys with a retractable event or a remembered combination."""
         return sorted({*self._lives, *self._of_key})
 
     @property
     def size(self) -> int:
-        """An upper bound of the number of events whose data are needed."""
+        """An upper bound of the number of events whose data retractions need."""
         return len(self._events) + len(self._spans_us) * len(self._life_of)
 
     def counts(self) -> dict[str, int]:
-        """Return the numbers of retractable events, and of combinations that are remembered for them."""
+        """Return the number of retractable events (``revocable``) and of remembered combinations (``remembered``)."""
         return {"revocable": len(self._events), "remembered": len(self._life_of)}
 
     def change(self, spans_us: Sequence[int | None]) -> None:
@@ -98,15 +106,18 @@ class Ledger:
             self._enter(sequence, event)
 
     def sequences(self) -> set[int]:
-        """Return the sequence numbers of all events whose data may still be needed."""
+        """Return the sequence numbers of all events whose data retractions may need."""
         return {sequence for key in self.keys for sequence in self.sequences_of(key)}
 
     def sequences_of(self, key: int) -> set[int]:
-        """Return the sequence numbers of a key's events that may still be needed in memory."""
+        """Return the sequence numbers of a key's retractable events and of the events in its remembered combinations.
+
+        All of these events are needed in memory while the key is.
+        """
         return {*self._of_key.get(key, ()), *(sequence for sequence in self.others(key) if sequence >= 0)}
 
     def until_us(self, key: int) -> int:
-        """Return the time until which results of a hashed key may be retracted, unless the key is finished before."""
+        """Return the time until which events of a hashed key may be retracted, or 0 if none may."""
         if self.current(key) is not None and self._keeps_all:
             return FOREVER_US
         return max((self._due_us(self._events[sequence]) for sequence in self._of_key.get(key, ())), default=0)
@@ -118,9 +129,9 @@ class Ledger:
         self._enter(sequence, event)
 
     def add_reported(self, key: tuple[int, str], combination: ReportedCombination) -> bool:
-        """Add a combination to the current life of a key. ``key`` is the hash and the text of the key.
+        """Remember a combination in the current life of a key, and return True. ``key`` is the key's hash and text.
 
-        If the combination can never be retracted and totals do not need it, add nothing and return False.
+        If the combination can never be retracted and totals do not need it, remember nothing and return False.
         """
         if not self._keeps_all and not self._is_revocable(combination):
             return False
@@ -131,7 +142,7 @@ class Ledger:
         return True
 
     def append(self, life: Life, key: int, combination: ReportedCombination) -> None:
-        """Add a combination to a life of a key."""
+        """Remember a combination in the given life of a key (hashed)."""
         number, self._next = self._next, self._next + 1
         life.reported[number] = combination
         self._life_of[number] = key, life
@@ -140,14 +151,15 @@ class Ledger:
                 self._events[member].reported.add(number)
 
     def current(self, key: int) -> Life | None:
-        """Return the current life of a hashed key. None if the key has had no life, or its last one is over."""
+        """Return the unfinished life of a hashed key, or None if the key has none."""
         lives = self._lives.get(key)
         return lives[-1] if lives and not lives[-1].is_over else None
 
     def finish(self, key: int) -> list[ReportedCombination]:
-        """Finish a key. Its events can no longer be retracted, unless their input declares a time for retractions.
+        """End the current life of a hashed key.
 
-        Return the combinations that are removed because they can no longer be retracted.
+        Its events can no longer be retracted, unless their input declares a time. Return the combinations that are
+        forgotten because they can no longer be retracted.
         """
         life = self.current(key)
         if life is not None:
@@ -159,19 +171,19 @@ class Ledger:
         return removed
 
     def forget_over(self, sequence: int) -> list[ReportedCombination]:
-        """Forget an event of a finished key, unless its input declares a time for retractions.
+        """Forget an event of a finished key, unless its input declares a time for which events can be retracted.
 
-        Return the combinations that are removed with it.
+        Return the combinations that are forgotten with it.
         """
         event = self._events.get(sequence)
         return [] if event is None or self._spans_us[event.number] is not None else self._forget(sequence)
 
     def find(self, number: int, key: int, identity: str) -> int | None:
-        """Return the sequence number of an event, or None if it is unknown or can no longer be retracted."""
+        """Return the sequence number of an event, given by input, hashed key and id. None if it cannot be retracted."""
         return self._by_id.get((number, key, identity))
 
     def take_back(self, sequence: int) -> list[tuple[Life, ReportedCombination]]:
-        """Remove a retracted event. Return the combinations that contained it, which are removed as well."""
+        """Remove a retracted event and all combinations that contain it. Return these combinations with their lives."""
         event = self._events[sequence]
         removed = []
         for number in sorted(event.reported):
@@ -186,7 +198,10 @@ class Ledger:
         return removed
 
     def others(self, key: int) -> set[int]:
-        """Return the sequence numbers of all events in a key's combinations. Absent inputs add negative numbers."""
+        """Return the sequence numbers of all events in a key's remembered combinations.
+
+        Negative numbers are included if combinations have absent inputs.
+        """
         return {
             member
             for life in self._lives.get(key, ())
@@ -195,7 +210,10 @@ class Ledger:
         }
 
     def pass_time(self, now_us: int) -> list[ReportedCombination]:
-        """Advance time. Return the combinations that are removed because they can no longer be retracted."""
+        """Forget the events whose time for retractions has passed by ``now_us``.
+
+        Return the combinations that are forgotten because they can no longer be retracted.
+        """
         removed: list[ReportedCombination] = []
         while self._leaving and self._leaving[0][0] <= now_us:
             _, sequence = heapq.heappop(self._leaving)
@@ -207,7 +225,7 @@ class Ledger:
         return removed
 
     def drop(self, keys: Iterable[int]) -> None:
-        """Forget everything about hashed keys."""
+        """Forget all events, lives and combinations of the hashed ``keys``."""
         for key in keys:
             for sequence in list(self._of_key.get(key, ())):
                 self._remove(sequence)
@@ -216,7 +234,7 @@ class Ledger:
                     del self._life_of[number]
 
     def part_of(self, key: int) -> dict[str, Any] | None:
-        """Return what the ledger knows of a hashed key, as plain JSON, or None if it knows nothing."""
+        """Return the events, lives and combinations of a hashed key as plain JSON, or None if there are none."""
         sequences = sorted(self._of_key.get(key, ()))
         lives = self._lives.get(key, ())
         if not sequences and not lives:
@@ -265,7 +283,7 @@ class Ledger:
             self.add_part(key, part)
 
     def tidy(self, key: int) -> None:
-        """Remove the lives of a key that are over, once none of their combinations can be retracted any more."""
+        """Forget the finished lives of a hashed key once none of their combinations can be retracted."""
         remaining = []
         for life in self._lives.get(key, ()):
             if life.is_over and not any(map(self._is_revocable, life.reported.values())):
@@ -287,7 +305,7 @@ class Ledger:
         return FOREVER_US if span_us is None else event.came_us + span_us
 
     def _forget(self, sequence: int) -> list[ReportedCombination]:
-        """Forget an event that can no longer be retracted. Return the combinations that are removed with it."""
+        """Forget an event that can no longer be retracted. Return the combinations that are forgotten with it."""
         event, removed = self._events[sequence], []
         self._remove(sequence)
         for number in sorted(event.reported):

@@ -27,7 +27,10 @@ _NO_EVENTS = EventBatch.from_events([])
 
 
 class Retractions:
-    """Retracts events and results of one join. Its ``ledger`` has the combinations that may be retracted."""
+    """Processes the retractions of one join: takes back results with a retracted event, and corrects totals.
+
+    Its ``ledger`` has the retractable events and the combinations that contain them.
+    """
 
     def __init__(self, body: JoinBody, join: WindowJoin, derived: DerivedEventBuilder, totals: KeyTotals) -> None:
         self._body, self._join, self._derived, self._totals = body, join, derived, totals
@@ -40,14 +43,17 @@ class Retractions:
         self.ledger.change(_spans_us(body))
 
     def begin(self, held: HeldEvents) -> None:
-        """Begin to remember results. The caller does so when the first retractable event arrives.
+        """Begin with the first retractable event. Results before it cannot be retracted.
 
-        Earlier results cannot be retracted. Therefore their events are marked as joined for good.
+        Therefore the events of these results are marked in ``held`` as joined for good.
         """
         self.settle_joined(held, self._join.joined_sequences())
 
     def settle_joined(self, held: HeldEvents, sequences: NDArray[np.int64]) -> None:
-        """Mark events as joined for good, because a result that cannot be retracted contains them."""
+        """Mark events in ``held`` as joined for good, because a result that cannot be retracted contains them.
+
+        This has an effect only if the join reports unjoined events.
+        """
         if self._notes_absences:
             held.count(held.rows_of(sequences))
 
@@ -90,7 +96,7 @@ class Retractions:
             self._fresh.append((first + place, key))
 
     def note(self, results: JoinedColumns, events: EventBatch, held: HeldEvents) -> None:
-        """Add combinations and their derived events to the ledger, and finish the keys that the results close."""
+        """Add the results and their derived ``events`` to the ledger. Finish the keys that are over."""
         ids, texts = (events.columns.column(name).to_pylist() for name in ("id", "key"))
         keys, members, done = events.key_hashes.tolist(), results.members.tolist(), 0
         fixed: list[ReportedCombination] = []
@@ -106,7 +112,10 @@ class Retractions:
         self._fix(fixed, held)
 
     def on_close(self, results: JoinedColumns, held: HeldEvents) -> tuple[EventBatch, NDArray[np.int64]]:
-        """Add combinations to the ledger. For each key that is over, emit an event with its totals."""
+        """Add the results to the ledger. Return a derived event with the totals of each key that is over.
+
+        Also return the index of each event's closing in the results.
+        """
         rows = held.rows_of(results.members.max(axis=1)) if len(results.members) else np.zeros(0, np.intp)
         keys, texts = held.hashes(rows).tolist(), held.keys(rows).to_pylist()
         members, done = results.members.tolist(), 0
@@ -132,7 +141,7 @@ class Retractions:
         return events, places
 
     def settle(self, held: HeldEvents) -> None:
-        """Forget combinations that can no longer be retracted, and mark their events as joined for good."""
+        """Forget events and combinations that can no longer be retracted, and mark their events as joined for good."""
         for sequence, key in self._fresh:
             if self._join.is_over(key):
                 self._fix(self.ledger.forget_over(sequence), held)
@@ -141,15 +150,15 @@ class Retractions:
             self._fix(self.ledger.pass_time(now_us), held)
 
     def needed(self) -> NDArray[np.int64]:
-        """Return the sequence numbers of the events whose data may be needed, ascending."""
+        """Return the sequence numbers of the events that the join or a retraction may need, ascending."""
         others = np.array(sorted(self.ledger.sequences()), np.int64)
         return np.union1d(self._join.held_sequences(), others)
 
     def take_back(self, number: int, row: EventBatch, held: HeldEvents) -> tuple[JoinOutput, JoinedColumns] | None:
-        """Retract an event of an input. ``row`` is the retraction. The caller has advanced time to the retraction.
+        """Retract an event of the input ``number``. ``row`` is the retraction. The caller has advanced time to it.
 
-        Return the derived events, and the results of removing the stored event. Return None if the event is unknown
-        or can no longer be retracted.
+        Return the derived events, and the results of removing the stored event. Return None if the event is unknown or
+        can no longer be retracted.
         """
         (event,) = row.to_events()
         original, key, ledger = original_of(event), int(row.key_hashes[0]), self.ledger
@@ -183,18 +192,24 @@ class Retractions:
 
     @property
     def _notes_absences(self) -> bool:
-        """Whether a mark in ``held`` means that an event has joined for good. With totals, the event was counted."""
+        """Whether the join reports unjoined events, so that a mark in ``held`` means that an event has joined for good.
+
+        In a join with totals, the mark means that the event was counted.
+        """
         return self._body.emit == "each" and bool(self._body.reporting)
 
     def _fix(self, combinations: Sequence[ReportedCombination], held: HeldEvents) -> None:
-        """Mark events as joined for good, because their combinations can no longer be retracted."""
+        """Mark the events of ``combinations`` as joined for good, as the combinations can no longer be retracted."""
         if self._notes_absences and (members := members_of(combinations)):
             held.count(held.rows_of(np.array(members, np.int64)))
 
     def _reported_alone(
         self, key: int, alone: Sequence[tuple[Life, int, int]], now_us: int, held: HeldEvents
     ) -> Iterator[EventBatch]:
-        """Report events that are in no combination any more. With totals, they are only added to the ledger."""
+        """Report events that are in no combination after a retraction.
+
+        With totals, they are only added to the ledger.
+        """
         if not alone:
             return
         results = absences(alone, len(self._body.inputs), now_us)
@@ -208,7 +223,10 @@ class Retractions:
     def _corrected(
         self, removed: Removed, cause: tuple[int, str], now_us: int, held: HeldEvents
     ) -> Iterator[EventBatch]:
-        """Retract the totals of finished lives, and emit new ones. ``cause`` is the key and id of the retraction."""
+        """Retract the emitted totals of finished lives, and emit new ones if combinations remain.
+
+        ``cause`` is the hashed key and the id of the retraction.
+        """
         key, cause_id = cause
         for life in {id(life): life for life, _ in removed}.values():
             if life.total is None:
@@ -240,13 +258,13 @@ def left_alone(
     event: tuple[int, int],
     removed: Removed,
 ) -> list[tuple[Life, int, int]]:
-    """Return the events to report as unjoined after a retraction, sorted by sequence number.
+    """Return the events that a retraction has left without a combination and that can never join again.
 
-    The retraction has left these events without a combination. They are no longer stored, so they can never join. An
-    event that is still stored is marked as unjoined in ``join`` instead. An event with a mark in ``held`` is left out,
-    because a result that cannot be retracted contains it. ``event`` is the hashed key and sequence number of the
-    retracted event. ``removed`` has its combinations, which are no longer in the ledger. Each returned event has three
-    values: the life of its key, its input and its sequence number.
+    They are reported as unjoined, and sorted by sequence number. An event that is still stored can join, so it is
+    marked as unjoined in ``join`` and left out. An event with a mark in ``held`` is left out too, because a result that
+    cannot be retracted contains it. ``event`` is the hashed key and sequence number of the retracted event. ``removed``
+    has its combinations, which are no longer in the ledger. Each returned event has three values: the life of its key,
+    its input and its sequence number.
     """
     key, sequence = event
     others, candidates = ledger.others(key), dict[int, tuple[Life, int, int]]()
@@ -264,7 +282,7 @@ def left_alone(
 
 
 def absences(alone: Sequence[tuple[Life, int, int]], inputs: int, time_us: int) -> JoinedColumns:
-    """Return the results that report events as unjoined, because their partners were retracted."""
+    """Return results that report the events in ``alone`` (see ``left_alone``) as unjoined."""
     members = np.full((len(alone), inputs), -1, np.int64)
     for place, (_, number, sequence) in enumerate(alone):
         members[place, number] = sequence
@@ -281,10 +299,10 @@ def absences(alone: Sequence[tuple[Life, int, int]], inputs: int, time_us: int) 
 def total_of(
     life: Life | None, base: list[Any] | None, held: HeldEvents, totals: KeyTotals, body: JoinBody
 ) -> list[Any]:
-    """Return the totals of a life of a key over the events of its combinations.
+    """Return the totals of a life of a key, over the events of its combinations.
 
     Each event counts once, in the order of arrival. Events with a mark in ``held`` are left out, because they were
-    counted before the ledger began. ``base`` is their total. It is None if no event was counted before.
+    counted before the ledger began. ``base`` is their total, or None if there are none.
     """
     total = totals.columns.empty() if base is None else base
     combinations = () if life is None else life.reported.values()

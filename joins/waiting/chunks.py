@@ -30,9 +30,9 @@ _MOST_WAITING = 8_192  # the most events that are not in chunks yet
 
 @dataclass(frozen=True, slots=True)
 class KeyChunk:
-    """A summary of consecutive events of one input, sorted by time. ``least`` and ``greatest`` are keys of the events.
+    """A summary of consecutive events of one input, sorted by time. ``least`` and ``greatest`` are their extreme keys.
 
-    ``distance`` is how far the key of an event may be below the key of an earlier event of the chunk.
+    ``distance`` is an upper bound of how far the key of an event is below the key of an earlier event of the chunk.
     """
 
     first_us: int
@@ -47,7 +47,7 @@ class KeyChunk:
 
 
 def chunks_of(times_us: NDArray[np.int64], keys: NDArray[np.int64], most: int = MOST_CHUNKS) -> list[KeyChunk]:
-    """Divide events into chunks of 16, in ascending time. If more than ``most`` would result, chunks are larger."""
+    """Divide events into chunks of 16. If more than ``most`` would result, chunks are larger. Times are ascending."""
     size = _CHUNK_EVENTS
     while len(keys) > size * most:
         size *= 2
@@ -64,7 +64,7 @@ def _chunk(times_us: NDArray[np.int64], keys: NDArray[np.int64]) -> KeyChunk:
 
 
 def joined(first: KeyChunk, second: KeyChunk) -> KeyChunk:
-    """Merge two chunks. If they overlap in time, each event of one chunk may be earlier than any event of the other."""
+    """Merge two chunks. If they overlap in time, an event of either may be earlier than any event of the other."""
     apart = (
         chunk.greatest - other.least
         for chunk, other in ((first, second), (second, first))
@@ -81,7 +81,7 @@ def joined(first: KeyChunk, second: KeyChunk) -> KeyChunk:
 
 
 def fewer(chunks: Sequence[KeyChunk], most: int) -> list[KeyChunk]:
-    """Merge chunks that are neighbours in time, until there are at most ``most`` chunks."""
+    """Merge chunks with their neighbours in time until at most ``most`` chunks remain."""
     merged = sorted(chunks, key=attrgetter("first_us", "last_us"))
     while len(merged) > most:
         pairs = [joined(chunk, following) for chunk, following in zip(merged[::2], merged[1::2], strict=False)]
@@ -119,7 +119,10 @@ def farthest(before: Iterable[KeyChunk], after: Iterable[KeyChunk]) -> int:
 
 
 class KeyMonitor:
-    """Summarises the events of an input in one shard. The summary has a bounded size and is not saved."""
+    """Summarises times and keys of an input's events in one shard, for the decider of ``wait: auto``.
+
+    The summary has a bounded size and is not saved.
+    """
 
     def __init__(self) -> None:
         self._newest_us: int | None = None
@@ -140,13 +143,17 @@ class KeyMonitor:
             self._put_into_chunks()
 
     def take_chunks(self) -> list[KeyChunk]:
-        """Return the chunks of the events since the last call, in order, and remove them."""
+        """Return the chunks of the events since the last call, in the order of time."""
         self._put_into_chunks(is_all=True)
         chunks, self._chunks = self._chunks, []
         return chunks
 
     def _put_into_chunks(self, *, is_all: bool = False) -> None:
-        """Move waiting events into chunks. The cuts depend on the number of events only."""
+        """Move events that wait into chunks.
+
+        Full groups of 8,192 events are moved, or all events if ``is_all`` is true. So the cuts depend on the number of
+        events only, and not on batches.
+        """
         if not self._events:
             return
         times_us, keys = (np.concatenate(columns) for columns in zip(*self._waiting, strict=True))

@@ -28,7 +28,10 @@ _CHUNKS_OF_STEP = 512
 
 @dataclass(slots=True)
 class KeyBlock:
-    """A block of events of an input over all shards. ``distance`` was measured when the block was the newest one."""
+    """Chunks of consecutive events of an input over all shards. ``distance`` was measured as they arrived.
+
+    It is how far the key of an event is below the key of an earlier event, at most.
+    """
 
     events: int = 0
     distance: int = 0
@@ -43,7 +46,10 @@ class KeyBlock:
 
 
 class InputKeys:
-    """The observations of all shards about one input. ``reading`` is the hash of how the version reads the input."""
+    """The measured disorder of the keys of an input over all shards, and the keys already finished.
+
+    ``reading`` is the hash of what the input reads (``readings_of``).
+    """
 
     def __init__(self, reading: str = "") -> None:
         self.reading = reading
@@ -55,13 +61,13 @@ class InputKeys:
         self._reached_us: int | None = None
 
     def measured_anew(self) -> InputKeys:
-        """Return observations without measurements. They keep the last closing key, because it may still apply."""
+        """Return a copy without measurements. It keeps the last closing key, because finished keys remain so."""
         input_keys = InputKeys(self.reading)
         input_keys._closing_key, input_keys._closed_us = self._closing_key, self._closed_us
         return input_keys
 
     def observe(self, chunks: Sequence[KeyChunk], reached_us: int | None) -> None:
-        """Add the observations of one step: chunks of all shards in any order, and the newest event time reached."""
+        """Add the reports of one step: chunks of all shards in any order, and the newest event time of any shard."""
         if reached_us is not None:
             self._reached_us = reached_us if self._reached_us is None else max(self._reached_us, reached_us)
         if not chunks:
@@ -80,10 +86,11 @@ class InputKeys:
             self._open = KeyBlock()
 
     def decide(self, name: str) -> ClosedKeys | None:
-        """Return the keys that the input has newly finished, or that its keys begin again. None means no change.
+        """Return the keys that the input ``name`` has newly finished, or that its keys begin again. None: no change.
 
-        ``name`` is the input's name. An event counts towards the highest key once a whole block of later events has
-        arrived. A single outlier closes no key, because it increases the measured distance before it counts.
+        All keys below the highest key are finished, less the measured distance with headroom. An event counts towards
+        the highest key once a whole block of later events has arrived. A single outlier finishes no key, because it
+        increases the measured distance before it counts.
         """
         if self._reached_us is None:
             return None
@@ -122,7 +129,7 @@ class InputKeys:
         )
 
     def seen(self) -> dict[str, Any]:
-        """Return ``figures`` as plain JSON."""
+        """Return the measurements (``figures``) as plain JSON."""
         return asdict(self.figures())
 
     def _chunks(self) -> list[KeyChunk]:
@@ -163,11 +170,11 @@ class InputKeys:
 
 
 class WaitDecider:
-    """Decides which keys the inputs of a join have finished, for each input independently of the others.
+    """Decides for a join with ``wait: auto`` which keys its inputs have finished, each independently of the others.
 
     A decision uses the newest ``BLOCKS`` blocks of at least ``BLOCK_EVENTS`` events, and the events after them. The
-    order of observations does not matter. For another version of the join, measuring begins again. The last closing key
-    of an input is kept only if both versions read the input in the same way.
+    order of reports does not matter. For another version of the join, measuring begins again. The last closing key of
+    an input is kept only if both versions read the input in the same way.
 
     A join may have a limit of stored events for each shard. The join must stop if a shard stores more, or if the first
     measurements of all inputs predict more.
@@ -206,7 +213,7 @@ class WaitDecider:
     def _input(self, name: str, reading: str) -> InputKeys:
         """Return the observations of an input. They begin again if the input was read in another way before.
 
-        Saved observations of earlier releases have no reading. They are kept.
+        Saved observations of earlier releases have no reading (``InputKeys.reading``). They are kept.
         """
         input_keys = self._inputs.get(name)
         if input_keys is None or (input_keys.reading and input_keys.reading != reading):
@@ -224,7 +231,7 @@ class WaitDecider:
         return KeysClosed(closed, refused, self._version or None) if closed or refused is not None else None
 
     def _excess(self) -> str | None:
-        """Return the reason why the join may not continue, or None if it may."""
+        """Return the reason why the join must stop: it stores too many events, or will. None if it may continue."""
         if self._allowed is None or not self._held:
             return None
         inputs = {name: self._inputs[name].figures() for name in self._names if name in self._inputs}
@@ -288,9 +295,9 @@ def held_summary(version: int, held: int, allowed: int, inputs: Sequence[str]) -
 def keys_summary(
     version: int, name: str, chunks: Iterable[KeyChunk], reached_us: int | None, reading: str = ""
 ) -> dict[str, Any]:
-    """Return a shard's report to the decider about events since its last report.
+    """Return a shard's report to the decider about the events of an input since its last report.
 
-    ``reached_us`` is the shard's event time. ``reading`` is as in ``InputKeys``.
+    ``name`` is the input's alias. ``reached_us`` is the shard's event time. ``reading`` is as in ``InputKeys``.
     """
     return {
         "version": version,

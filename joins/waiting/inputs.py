@@ -23,19 +23,22 @@ _ARRIVED, _LATE, _HELD = "arrived", "late", "held"
 
 
 class Arrivals:
-    """Counts the events of each input, and its late events. ``saved`` is from ``to_json``."""
+    """Counts the events of each input, and its late events, whose key was finished. ``saved`` is from ``to_json``."""
 
     def __init__(self, inputs: int, saved: Sequence[Sequence[int]] | None = None) -> None:
         self._counts = np.zeros((2, inputs), np.int64) if saved is None else np.array(saved, np.int64)
 
     def note(self, items: ItemColumns, late: NDArray[np.int32]) -> None:
-        """Count events. ``late`` has the indices of late events among the items."""
+        """Count the events among the items. ``late`` has the indices of the late ones."""
         inputs = self._counts.shape[1]
         self._counts[0] += np.bincount(items.inputs[are_events(items)], minlength=inputs)
         self._counts[1] += np.bincount(items.inputs[late], minlength=inputs)
 
     def measures(self, body: JoinBody, held: Sequence[int]) -> dict[str, int]:
-        """Return the counts by input. ``held`` are the numbers of the inputs' events in memory."""
+        """Return the counts by input, and the number of events in memory (``held``).
+
+        Names begin with the input's alias.
+        """
         counts = {}
         for number, join_input in enumerate(body.inputs):
             arrived, late = self._counts[:, number].tolist()
@@ -50,15 +53,17 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingInput:
-    """Measurements of one input. None means not known yet.
+    """Measurements of one input of a join with ``wait: auto``. None means not known yet.
 
     Attributes:
         disorder: The most that a key is below the key of an earlier event, in the newest blocks of events.
         of_events: The number of events in these blocks.
         lag: How far the input's highest key is below the highest key of all inputs, at the same time.
         closing_key: All keys up to this key are finished.
+        arrived: Number of the input's events.
         late: Number of the input's events whose keys were finished before.
         accuracy: Share of events that were not late. It estimates the share of results that are found.
+        held: Number of events in memory.
         predicted: Number of events expected in memory, from the measurements.
     """
 
@@ -76,9 +81,10 @@ class WaitingInput:
 def waiting_inputs(
     body: JoinBody, counts: Mapping[str, int], state: Mapping[str, Any] | None
 ) -> dict[str, WaitingInput]:
-    """Return measurements of a join's inputs by alias. ``counts`` are sums over all shards.
+    """Return the measurements of a join's inputs by alias.
 
-    ``state`` is the decider's state, or None before there is one.
+    ``counts`` are sums of ``Arrivals.measures`` over all shards. ``state`` is the saved ``WaitDecider``, or None before
+    it has one.
     """
     decider = WaitDecider.from_json(state)
     aliases = {join_input.alias for join_input in body.inputs}
@@ -106,7 +112,7 @@ def waiting_inputs(
 def waiting_sentences(inputs: Mapping[str, WaitingInput], decided_us: Mapping[str, int]) -> list[str]:
     """Return a sentence about each input with measurements.
 
-    ``decided_us`` is when its closing key was last decided, in microseconds UTC.
+    ``decided_us`` has for each input when its closing key was last decided, in microseconds UTC.
     """
     return [
         _sentence(name, figures, decided_us.get(name))

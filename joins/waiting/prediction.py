@@ -13,15 +13,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyFigures:
-    """The measurements of an input.
+    """The measurements of an input over its newest events.
 
     Attributes:
-        distance: The largest distance of the measured events.
+        events: The number of measured events.
+        distance: The most that the key of an event is below the key of an earlier event.
         room: How far the closing key is below the highest key: the distance with headroom.
         highest: The highest key of the measured events. None without events.
         rise: How much the highest key rose during the measured events.
         span_us: The time between the first and the last measured event.
-        closing: The closing key. None if nothing is finished.
+        reached_us: The newest event time of the input. None if unknown.
+        closing: The closing key: all keys up to it are finished. None if no key is finished.
     """
 
     events: int
@@ -35,7 +37,7 @@ class KeyFigures:
 
 
 def heads(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
-    """Estimate the highest key of each input at the latest time that all inputs have reached, or None if unknown."""
+    """Estimate the highest key of each input at the latest event time that all inputs have reached. None if unknown."""
     reached = [figures.reached_us for figures in inputs.values() if figures.reached_us is not None]
     highest_keys = {}
     for name, figures in inputs.items():
@@ -49,7 +51,7 @@ def heads(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
 def predicted_rows(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
     """Return how many events of each input are expected to be stored, or None if unknown.
 
-    Stored events have keys above the lowest closing key of the other inputs.
+    An input stores the events whose keys are above the lowest closing key of the other inputs.
     """
     highest = heads(inputs)
     closings = {name: figures.closing for name, figures in inputs.items() if figures.closing is not None}
