@@ -124,7 +124,10 @@ class EventBatch:
         keys: tuple[pa.Array, NDArray[np.uint64]],
         data: pa.Array,
     ) -> EventBatch:
-        """Create a batch like ``of_columns``, but from keys that are already hashed. Ids and keys may be compact."""
+        """Create a batch like ``of_columns``, from keys with their hashes.
+
+        Ids and keys may be compact (see the class).
+        """
         arrays = [ids, types, time_column(times_us), keys[0], column_of(keys[1]), data]
         schema = SCHEMA.set(0, SCHEMA.field("id").with_type(ids.type)).set(
             3, SCHEMA.field("key").with_type(keys[0].type)
@@ -133,9 +136,9 @@ class EventBatch:
 
     @classmethod
     def of_ended(cls, key_hashes: NDArray[np.uint64], times_us: NDArray[np.int64], *, kind: str = ENDED) -> EventBatch:
-        """Create a batch whose rows end traces.
+        """Create a batch whose rows are not events but end the traces of keys, which are known as hashes only.
 
-        A row has the hashed key of its trace, a time, and the type ``kind``.
+        Each row has its time. ``kind`` is the type of all rows.
         """
         size = len(key_hashes)
         empty = pa.array([""] * size, pa.string())
@@ -155,7 +158,7 @@ class EventBatch:
 
     @cached_property
     def is_ended(self) -> NDArray[np.bool_]:
-        """Mask of the rows that are not events but end the trace of their key."""
+        """Mask of the rows that are not events but end the trace of their key (``of_ended``)."""
         names = self.type_names
         return self.type_codes == names.index(ENDED) if ENDED in names else np.zeros(len(self), np.bool_)
 
@@ -263,16 +266,20 @@ class EventBatch:
         return replace(self, columns=self.columns.set_column(2, SCHEMA.field("time"), time_column(times_us)))
 
     def split_by_shard(self, shards: int) -> dict[int, EventBatch]:
-        """Split the rows by shard. No part is empty. Rows keep their order, and decoded attributes are dropped."""
+        """Split the rows by the shard of their keys. Shards without rows are left out.
+
+        Rows keep their order. Decoded attributes are dropped.
+        """
         homes = shard_of(self.key_hashes, shards)
         bare = replace(self, attributes={})
         return {int(shard): bare.take(np.flatnonzero(homes == shard)) for shard in np.unique(homes)}
 
     def keyed_by(self, path: AttributePath) -> EventBatch:
-        """Return the rows with a non-empty text or an integer at an attribute path. The value becomes the row's key.
+        """Return the rows with the value of an attribute as their key, such as the rows of a stream by a further key.
 
-        Rows keep their order. Decoded attributes and arrival numbers are dropped. If the path depends on the event
-        type, each row uses the path of its type. A row whose type has no path is left out.
+        Rows without a non-empty text or an integer at the path are left out. If the path depends on the event type,
+        each row uses the path of its type, and a row whose type has no path is left out. Rows keep their order. Decoded
+        attributes and arrival numbers are dropped.
         """
         places = [place_for(path, name) for name in self.type_names]
         keys = [

@@ -193,7 +193,7 @@ class StreamDeclaration(TimedStream):
 
     @property
     def key_paths(self) -> tuple[Path, ...]:
-        """The names by which ``WHERE [..]`` may name the correlation key, besides ``key``.
+        """The names of the correlation key in ``WHERE [..]`` of a pattern, besides ``key``.
 
         They are the paths of the key, with and without ``data`` in front. If the key depends on the event type, the
         paths that also belong to another key are left out.
@@ -201,9 +201,9 @@ class StreamDeclaration(TimedStream):
         return _names_among(self.key, self.keys.values())
 
     def route_paths(self, route: str) -> tuple[Path, ...]:
-        """Return the names by which ``WHERE [..]`` may name a further key: its name, and its paths as in ``key_paths``.
+        """Return the names of a further key in ``WHERE [..]`` of a pattern: its name, and paths as in ``key_paths``.
 
-        Raises ``DeclarationError`` if no further key has this name.
+        ``route`` is the name of the further key. Raises ``DeclarationError`` if it is unknown.
         """
         if route not in self.keys:
             names = ", ".join(self.keys) or "none"
@@ -214,9 +214,9 @@ class StreamDeclaration(TimedStream):
         return tuple(dict.fromkeys(((route,), *_names_among(self.keys[route], others))))
 
     def attribute_of(self, route: str) -> AttributePath:
-        """Return the place of a further key in the attributes: a path, or a path for each event type.
+        """Return the path of a further key in the attributes of events, or a path for each event type.
 
-        Raises ``DeclarationError`` if no further key has this name.
+        ``route`` is the name of the further key. Raises ``DeclarationError`` if it is unknown.
         """
         self.route_paths(route)
         return attribute_path(self.keys[route])
@@ -257,10 +257,7 @@ class StreamDeclaration(TimedStream):
             owners.update(dict.fromkeys(self.route_paths(name), f"the further key {name!r}"))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the declaration as a plain JSON object, as it is stored.
-
-        Most members are left out at their defaults.
-        """
+        """Return the declaration as a plain JSON object for storage. Most members are left out at their defaults."""
         return {
             "name": self.name,
             "key": key_json(self.key),

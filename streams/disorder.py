@@ -34,9 +34,12 @@ _WORTH = (3, 4)  # and only if the new bound is at most this share of the old on
 
 @dataclass(slots=True)
 class Lags:
-    """A small histogram of the lags of events. Histograms can be merged in any order.
+    """A small histogram of lags, which can be merged in any order.
+
+    The lag of an event is how much older the event is than the newest event before it, at least 0.
 
     Attributes:
+        events: Number of events.
         beyond: Number of events whose lag is above the limit. They are in no bin.
         largest_us: The largest lag within the limit.
         bins: Number of events by bin, at most 512 bins. Events in order are in no bin.
@@ -99,7 +102,7 @@ def bins_of(lags_us: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def upper_end_us(number: int) -> int:
-    """Return the largest lag of a bin."""
+    """Return the largest lag that the bin with this number contains."""
     shift = max(number // _PARTS - 1, 0)
     return ((number - _PARTS * shift + 1) << shift) - 1
 
@@ -125,10 +128,10 @@ class LatenessDecider:
         self._since = 0  # blocks since the last change
 
     def observe(self, summaries: Sequence[Mapping[str, Any]]) -> None:
-        """Add the observations of all shards in one step. Each is a result of ``lateness_summary``.
+        """Add the reports of all shards in one step. Each is a result of ``lateness_summary``.
 
-        Only shards that have applied the last decision report the current bound. If no shard has applied any of
-        several decisions, the stream was declared again.
+        The current bound is the bound of the shards that have applied the last decision. If no shard reports any
+        applied decision although several were made, the stream was declared again, and the reported bound is current.
         """
         if not summaries:
             return
@@ -160,7 +163,7 @@ class LatenessDecider:
         return LatenessChange(number=self._number, bound_us=wanted_us, seen=self.seen())
 
     def seen(self) -> dict[str, int]:
-        """Return the basis of the decision: number of events, largest lag, and number of lags above ``at_most``."""
+        """Return the measurements behind a decision: events, largest lag, and number of lags above ``at_most``."""
         lags = self._merged_lags()
         return {"events": lags.events, "largest_us": lags.largest_us, "beyond": lags.beyond}
 
@@ -194,7 +197,7 @@ class LatenessDecider:
 
 
 def lateness_summary(rules: AutoLateness, bound_us: int, number: int, lags: Lags) -> dict[str, Any]:
-    """Return a shard's report to the decider about the events since its last report.
+    """Return a shard's report to the decider about the events since the shard's last report.
 
     ``rules`` and ``bound_us`` are in force when the shard reports. ``number`` identifies the last change of the bound
     that the shard has applied. It is 0 if the shard has applied none.

@@ -33,7 +33,7 @@ _HALF = re.compile(r"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]
 
 
 class UnreadableText(Exception):
-    """A text is not a document. ``problems`` are pairs of a line, which may be None, and the fault in words."""
+    """A text is not a JSON or YAML document. ``problems`` are pairs of a line (or None) and the fault in words."""
 
     def __init__(self, *problems: tuple[int | None, str]) -> None:
         super().__init__(*problems[:MAX_PROBLEMS])
@@ -42,9 +42,9 @@ class UnreadableText(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Bare:
-    """A value without quotes in YAML, or a number in JSON, as it was written. An example is the truth value ``No``.
+    """An unquoted scalar of YAML, or a number of JSON, as it was written, such as ``No`` or ``1e3``.
 
-    It is neither a text nor null.
+    A quoted text and null are not ``Bare``.
     """
 
     written: str
@@ -65,7 +65,10 @@ class Bare:
 
 
 class WrittenDocument:
-    """A document as plain values: lists, mappings, texts, ``Bare``, None, and the truth values of JSON."""
+    """A parsed JSON or YAML document that also knows the line on which each part begins.
+
+    Its ``value`` consists of lists, mappings, texts, ``Bare``, None, and the truth values of JSON.
+    """
 
     def __init__(self, text: str, value: object, root: yaml.Node | None = None) -> None:
         self.value = value
@@ -74,9 +77,9 @@ class WrittenDocument:
 
     @cached_property
     def root(self) -> yaml.Node:
-        """The document as YAML nodes.
+        """The document as YAML nodes, which have line marks.
 
-        YAML rejects some JSON texts, such as one with a very long key. Their nodes have no line marks.
+        Nodes of a JSON text that YAML rejects, for example because of a very long key, have no line marks.
         """
         if self._known_root is not None:
             return self._known_root
@@ -233,7 +236,7 @@ def _json_node(value: object, like: yaml.Node | None) -> yaml.Node:
 
 
 def _like_yaml(text: str) -> str:
-    """Replace the tabs and escaped surrogates of a JSON text, which YAML refuses. Line numbers do not change."""
+    """Replace the parts of a JSON text that YAML refuses: tabs and escaped surrogates. Line numbers do not change."""
     return re.sub(r"\\u[dD][89a-fA-F]", r"\\u00", text.replace("\t", " "))
 
 

@@ -41,7 +41,7 @@ _LARGEST_FIRST = ("d", "h", "min", "s", "ms", "us")
 def duration_of(value: object) -> int | None:
     """Return the microseconds of a text such as ``90 s``, or None if the value is not a duration.
 
-    The result is 0 if the duration is too long, or not a positive whole number of microseconds.
+    Return 0 if the duration is too long, or is not a positive whole number of microseconds.
     """
     parts = _DURATION.fullmatch(value.lower()) if isinstance(value, str) else None
     unit = None if parts is None else NAMED_UNITS_US.get(parts[2]) or NAMED_UNITS_US.get(parts[2].removesuffix("s"))

@@ -39,7 +39,7 @@ class ForestallError(Exception):
     def __init_subclass__(
         cls, *, code: str | None = None, fault: Fault | None = None, is_retryable: bool | None = None
     ) -> None:
-        """Take class attributes from the header of a subclass, such as ``class X(Base, code="x")``."""
+        """Set the class attributes of an error class from its header, such as ``class X(Base, code="x")``."""
         super().__init_subclass__()
         cls.code = cls.code if code is None else code
         cls.fault = cls.fault if fault is None else fault

@@ -32,9 +32,10 @@ _DURATIONS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoLateness:
-    """A bound of out-of-orderness that follows measured lags. Its durations are in seconds.
+    """The rules of a bound of out-of-orderness that follows measured lags (``lateness: auto``). In seconds.
 
     Attributes:
+        at_least: The smallest bound.
         at_most: The largest bound. Events with a larger lag are always late, and do not influence the bound.
         start: The bound before the first measurement.
         late_share: The share of events that may be late. If it is 0, the bound follows the largest lag.
@@ -63,7 +64,7 @@ class AutoLateness:
         return min(max(bound_us, self.at_least_us), self.at_most_us)
 
     def to_json(self) -> str | dict[str, Any]:
-        """Return the form in documents. It is ``auto``, or an object of the members that differ from their defaults."""
+        """Return the rules as in documents: ``auto``, or an object of the members that differ from their defaults."""
         usual = AutoLateness()
         changed = {
             part.name: getattr(self, part.name)
@@ -74,7 +75,10 @@ class AutoLateness:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | str) -> AutoLateness:
-        """Read the form that ``to_json`` returns. Reject unknown members and wrong types. Ranges are not checked."""
+        """Read the rules from the form that ``to_json`` returns. Reject unknown members and wrong types.
+
+        Ranges are not checked.
+        """
         members = {} if value == AUTO else value.get(AUTO) if isinstance(value, Mapping) and len(value) == 1 else None
         if not isinstance(members, Mapping):
             raise DeclarationError(f"{_LATENESS_FORM}, got {shown(value)}", field="lateness")
@@ -122,7 +126,7 @@ _LATENESS_FORM = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedStream:
-    """The name and the event-time members of a declaration, which ``StreamDeclaration`` documents."""
+    """The name and the event-time members of a stream declaration (``StreamDeclaration`` describes each of them)."""
 
     name: str
     lateness: Lateness | None = None
@@ -153,7 +157,7 @@ class TimedStream:
 
 
 def check_event_time(stream: TimedStream) -> None:
-    """Reject invalid durations. Reject a policy for late events as well if the stream has no lateness."""
+    """Raise ``DeclarationError`` if a duration is invalid, or a policy for late events lacks a lateness."""
     for name, meaning in _DURATIONS.items():
         value: Lateness | MaxAhead | None = getattr(stream, name)
         if value is None or value == UNLIMITED:
@@ -184,14 +188,14 @@ def check_event_time(stream: TimedStream) -> None:
 
 
 def microseconds(seconds: Lateness | None) -> int | None:
-    """Convert a duration, or the initial bound of a measured lateness, to microseconds."""
+    """Convert seconds to microseconds. A measured lateness counts as its initial bound."""
     if isinstance(seconds, AutoLateness):
         return seconds.start_us
     return None if seconds is None else round(seconds * _SECOND_US)
 
 
 def event_time_json(stream: TimedStream) -> dict[str, Any]:
-    """Return the event-time members that are set, as plain JSON."""
+    """Return the event-time members that a stream declares, as plain JSON."""
     members = {
         name: value.to_json() if isinstance(value, AutoLateness) else value
         for name in _DURATIONS
@@ -216,7 +220,10 @@ def event_time_members(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def lateness_of(value: object) -> Lateness | None:
-    """Read a lateness from plain JSON. It may be a duration, ``auto``, the members of ``auto``, or the API's form."""
+    """Read a lateness from plain JSON: a duration, ``auto``, an object of its members, or the form of the API.
+
+    ``auto`` means a measured lateness (``AutoLateness``). ``lateness_json`` returns the form of the API.
+    """
     value = seconds_in(value)
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return value
@@ -228,14 +235,14 @@ def lateness_of(value: object) -> Lateness | None:
 
 
 def lateness_json(lateness: Lateness | None) -> dict[str, Any] | None:
-    """Return a lateness in the form of the API. It has the member ``mode`` and the members of this mode."""
+    """Return a lateness in the form of the API: an object with ``mode`` and the members of this mode."""
     if not isinstance(lateness, AutoLateness):
         return None if lateness is None else {"mode": "fixed", "seconds": lateness}
     return {"mode": AUTO, **{_unit_named(part.name): getattr(lateness, part.name) for part in fields(lateness)}}
 
 
 def ahead_json(ahead: MaxAhead | None) -> dict[str, Any]:
-    """Return ``max_ahead`` in the form of the API. It has the member ``mode`` and the seconds that apply."""
+    """Return ``max_ahead`` in the form of the API: an object with ``mode`` and the seconds that apply."""
     if ahead is None:
         return {"mode": "default", "seconds": USUAL_AHEAD_S}
     return {"mode": "unlimited"} if ahead == UNLIMITED else {"mode": "fixed", "seconds": ahead}

@@ -17,8 +17,8 @@ EVERY_KEY = 0
 def key_of(value: object) -> str | None:
     """Convert a non-empty text or a whole number to a correlation key. Return None for any other value.
 
-    JSON has one type of number, so ``1.0`` is the key ``1``. Beyond 53 bits, a number with a decimal point is not a
-    key, because rounding may have changed it.
+    JSON has one type of number, so ``1.0`` is the key ``1``. A number with a decimal point and more than 53 bits is not
+    a key, because rounding may have changed it.
     """
     if isinstance(value, float):
         value = int(value) if value.is_integer() and abs(value) < _EXACT else None

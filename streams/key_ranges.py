@@ -29,7 +29,10 @@ _SHORT, _LONG = r"^(0|-?[1-9][0-9]{0,17})$", r"^-?[1-9][0-9]{18}$"  # certainly 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRange:
-    """The keys that are whole numbers from ``low`` to ``high``. At most one bound is None, which means unbounded."""
+    """A range of correlation keys that are whole numbers, from ``low`` to ``high``, both inclusive.
+
+    A bound that is None is unbounded. At most one bound is None.
+    """
 
     low: int | None = None
     high: int | None = None
@@ -67,7 +70,7 @@ class KeyRange:
 
 
 def whole_number(key: str) -> int | None:
-    """Convert a key to a whole number. Return None if it is not written as a whole number."""
+    """Return the number of a key that is written as a whole number. Return None for any other key."""
     if _WHOLE.fullmatch(key) is None:
         return None
     number = int(key)
@@ -75,7 +78,7 @@ def whole_number(key: str) -> int | None:
 
 
 def whole_numbers(keys: pa.Array) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Return a mask of the keys that are whole numbers, and the numbers. Other keys have 0. No key is null."""
+    """Return a mask of the keys that are whole numbers, and their numbers (0 for other keys). No key is null."""
     is_short = pc.match_substring_regex(keys, _SHORT)
     numbers = (keys if pc.all(is_short).as_py() else pc.if_else(is_short, keys, "0")).cast(pa.int64())
     values: NDArray[np.int64] = numbers_of(numbers).copy()

@@ -42,14 +42,14 @@ def is_element(name: str) -> bool:
 
 
 def place_for(key: _Place | Mapping[str, _Place], event_type: str) -> _Place | None:
-    """Return the path of the key in events of a type, or None if no path is declared for the type."""
+    """Return the path of a key for events of a type, or None if no path is declared for the type."""
     if not isinstance(key, Mapping):
         return key
     return key.get(event_type, key.get(OTHER_TYPES))
 
 
 def require_place(key: _Place | Mapping[str, _Place], event_type: str) -> _Place:
-    """Return the path of the correlation key in events of a type. Raises ``EventRejected`` if there is none."""
+    """Return the path of a key for events of a type. Raises ``EventRejected`` if none is declared for the type."""
     place = place_for(key, event_type)
     if place is None:
         declared = listed(list(key)) if isinstance(key, Mapping) else ""
@@ -88,13 +88,16 @@ def key_form(value: object, what: str, field: str) -> KeyForm:
 
 
 def key_names(key: KeyForm) -> tuple[Path, ...]:
-    """Return the names of a key. They are its paths as declared, and its paths without the prefix ``data``."""
+    """Return the names of a key in conditions: its paths as declared, and its paths without the prefix ``data``."""
     names = (name for path in places_of(key) for name in (path.removeprefix(_ATTRIBUTES), path))
     return tuple(_parts(name) for name in dict.fromkeys(names))
 
 
 def attribute_path(key: KeyForm) -> AttributePath:
-    """Return the path of a key within the attributes of events."""
+    """Return the path of a key within the attributes of events, without ``data`` in front.
+
+    If the key depends on the event type, return a path for each type.
+    """
     if isinstance(key, Mapping):
         return {name: _parts(path.removeprefix(_ATTRIBUTES)) for name, path in key.items()}
     return _parts(key.removeprefix(_ATTRIBUTES))
@@ -119,5 +122,5 @@ def _parts(path: str) -> Path:
 
 
 def members_of(key: KeyForm) -> set[str]:
-    """Return the paths of a key that lead to members of the event itself, not to attributes."""
+    """Return the paths of a key that name a member of the event itself, such as ``subject``, and not an attribute."""
     return {path for path in places_of(key) if not path.startswith(_ATTRIBUTES)}

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 def column_of(values: NDArray[Any], kind: pa.DataType | None = None) -> pa.Array:
     """Convert a one-dimensional array to an Arrow column. Contiguous numbers are not copied. Booleans are copied.
 
-    NaN is a value, not a null. The column has the type of the array, or the type ``kind`` of the same width.
+    NaN is a value, not a null. The column has the type of the array, or ``kind``, a type of the same width.
     """
     is_flag = values.dtype == np.bool_
     content = np.packbits(values, bitorder="little") if is_flag else np.ascontiguousarray(values)
@@ -26,7 +26,7 @@ def column_of(values: NDArray[Any], kind: pa.DataType | None = None) -> pa.Array
 
 
 def time_column(times_us: NDArray[np.int64]) -> pa.Array:
-    """Convert times to an Arrow column of the type that batches use. It shares the memory of the array."""
+    """Convert times in microseconds to an Arrow column of the type that batches use, without a copy."""
     return column_of(times_us, pa.timestamp("us", tz="UTC"))
 
 

@@ -20,7 +20,7 @@ _OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_NON_STR_KEYS
 
 
 def json_objects(columns: Sequence[tuple[str, pa.Array]], rows: int) -> pa.Array:
-    """Return one JSON object per row as bytes. ``columns`` are names of members and their values, if any."""
+    """Return one JSON object per row as bytes. ``columns`` are the names of members with their columns of values."""
     if not columns:
         borders = np.arange(0, 2 * rows + 1, 2, dtype=np.int32)
         return pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(borders), pa.py_buffer(b"{}" * rows)])
@@ -46,12 +46,15 @@ def json_values(values: pa.Array) -> pa.Array:
 
 
 def json_value(value: object) -> bytes:
-    """Serialize a value of Arrow to JSON. Times become RFC 3339 in UTC, exact decimals and bytes become texts."""
+    """Encode a Python value of an Arrow column as JSON.
+
+    Times become RFC 3339 in UTC, exact decimals and bytes texts.
+    """
     return orjson.dumps(value, default=_plain_value, option=_OPTIONS)
 
 
 def _plain_value(value: object) -> object:
-    """Convert a value of a type that JSON lacks: exact decimals, bytes, times."""
+    """Convert an exact decimal, bytes or a time, for which JSON has no type, to a plain value."""
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     if isinstance(value, datetime):
@@ -61,7 +64,10 @@ def _plain_value(value: object) -> object:
 
 
 def typed_values(values: pa.Array) -> pa.Array | None:
-    """Convert a column to bool, int64, float64 or string. Return None if its values must be read from JSON."""
+    """Convert a column to bool, int64, float64 or string, the types of decoded attributes.
+
+    Return None if the column has another type, so that its values must be read from JSON.
+    """
     kind = values.type
     if pa.types.is_dictionary(kind):
         return typed_values(values.dictionary_decode())

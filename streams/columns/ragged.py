@@ -17,14 +17,19 @@ _ENDED = 0
 
 @dataclass(frozen=True, slots=True)
 class RaggedOrder:
-    """The order of ragged rows: the sorted row indices, and a mask of rows that equal the row before in this order."""
+    """The order of rows of different lengths (``ragged_order``).
+
+    Attributes:
+        rows: The row indices in this order.
+        repeats: Mask over ``rows``: true if a row equals the row before it.
+    """
 
     rows: NDArray[np.intp]
     repeats: NDArray[np.bool_]
 
 
 def ragged_order(keys: Sequence[NDArray[np.integer]], words: NDArray[np.int64], ends: NDArray[np.int64]) -> RaggedOrder:
-    """Sort rows by their keys, and rows with equal keys by their words. The sort is stable.
+    """Sort rows of different lengths by their keys, then by their words (numbers). The sort is stable.
 
     If the words of one row are the first words of another row, the shorter row comes first. ``keys`` are columns with
     one number for each row, the most significant column first. Words are at least 0. ``ends`` has, for each row, the
@@ -56,7 +61,10 @@ def ragged_order(keys: Sequence[NDArray[np.integer]], words: NDArray[np.int64], 
 
 
 def ragged_places(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the indices of all words of rows. ``starts`` is the first index of each row, ``sizes`` the word count."""
+    """Return the indices of all words of the given rows, row by row.
+
+    ``starts`` has the index of each row's first word, and ``sizes`` its number of words.
+    """
     ends = np.cumsum(sizes)
     places = np.arange(int(ends[-1]) if len(ends) else 0)
     places += np.repeat(starts - ends + sizes, sizes)
@@ -71,14 +79,17 @@ def ascending_words(words: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArra
 
 
 def _tied(is_open: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Return the indices of rows that are still tied with a neighbour. ``is_open`` marks ties with the row before."""
+    """Return the indices of rows that are tied with a neighbour.
+
+    ``is_open`` is true for a row tied with the row before it.
+    """
     either = is_open.copy()
     either[:-1] |= is_open[1:]
     return np.flatnonzero(either)
 
 
 def _stable_order(groups: NDArray[np.int64], words: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Return the stable order by group, then by word. ``groups`` are ascending numbers from 1.
+    """Return the indices that sort by group, then by word. The sort is stable. ``groups`` are ascending numbers from 1.
 
     If group, word and index fit into one integer, such integers are sorted, which is several times faster.
     """

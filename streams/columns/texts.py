@@ -61,7 +61,7 @@ def time_texts(times_us: NDArray[np.int64]) -> pa.Array:
 
 
 def texts_of(texts: Sequence[str]) -> pa.Array:
-    """Create an Arrow column of texts, without pandas (see ``column_of``)."""
+    """Create an Arrow column of texts. Unlike ``pyarrow.array``, this does not import pandas (see ``column_of``)."""
     return pieces_of([text.encode() for text in texts], pa.string())
 
 
@@ -109,18 +109,21 @@ def joined_texts(parts: Sequence[Texts]) -> pa.Array:
 
 
 def lines_of(bodies: pa.Array) -> memoryview:
-    """Return the bytes of all rows in one piece, with a line feed after each row."""
+    """Return the texts or byte strings of a column in one piece, with a line feed after each."""
     return bytes_of(pc.binary_join_element_wise(bodies, *(_text(end).cast(bodies.type) for end in ("\n", ""))))
 
 
 def run_texts(texts: pa.Array, ends: NDArray[np.int64]) -> pa.Array:
-    """Concatenate the texts between two consecutive ``ends`` to one text, without a copy."""
+    """Concatenate runs of consecutive texts to one text each, without a copy.
+
+    ``ends`` has the index after the last text of each run.
+    """
     borders = borders_of(texts)[np.concatenate([np.zeros(1, np.int64), ends])]
     return pa.Array.from_buffers(texts.type, len(ends), [None, pa.py_buffer(borders), texts.buffers()[2]])
 
 
 def chosen_texts(texts: Sequence[str], numbers: NDArray[np.integer]) -> Texts:
-    """Return a column with a text for each of the ``numbers``, which are indices into ``texts``."""
+    """Return a column with ``texts[number]`` for each of the ``numbers``."""
     if len(set(texts)) == 1:
         return texts[0]
     return texts_of(texts).take(column_of(numbers))
@@ -132,7 +135,10 @@ def flag_texts(is_set: NDArray[np.bool_], text: str) -> Texts:
 
 
 def borders_of(texts: pa.Array) -> NDArray[np.int32]:
-    """Return the offsets of texts or byte strings in their buffer. There is one more offset than texts."""
+    """Return the offsets of a column's texts or byte strings in its buffer.
+
+    The last one is the end of the last text.
+    """
     offsets = texts.buffers()[1]
     if offsets is None or not len(texts):
         return np.zeros(len(texts) + 1, np.int32)
@@ -140,7 +146,7 @@ def borders_of(texts: pa.Array) -> NDArray[np.int32]:
 
 
 def bytes_of(texts: pa.Array) -> memoryview:
-    """Return the bytes of all texts (or byte strings), without a copy."""
+    """Return the concatenated bytes of a column's texts or byte strings, without a copy."""
     first, end = borders_of(texts)[[0, -1]].tolist()
     data = texts.buffers()[2]
     return memoryview(b"" if data is None else cast("memoryview", data))[first:end]

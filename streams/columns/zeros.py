@@ -14,7 +14,10 @@ Shape: TypeAlias = int | tuple[int, ...] | NDArray[Any]
 
 
 def zeros_of(table: type[Table], length: int, **others: Shape) -> Table:
-    """Create a table of arrays of ``length`` zeros. ``others`` has exceptions by array name: arrays or shapes."""
+    """Create a table (a named tuple or dataclass of arrays) with arrays of ``length`` zeros.
+
+    ``others`` has another shape, or the array itself, for some of the arrays by name.
+    """
     kind: Any = table
     arrays = {}
     for name, element in _types_of(kind).items():
@@ -25,5 +28,5 @@ def zeros_of(table: type[Table], length: int, **others: Shape) -> Table:
 
 @cache
 def _types_of(table: Any) -> Mapping[str, Any]:
-    """Return the element type of each array, from annotations such as ``NDArray[np.int32]``."""
+    """Return the element type of each array of a table, from annotations such as ``NDArray[np.int32]``."""
     return {name: get_args(get_args(hint)[1])[0] for name, hint in get_type_hints(table).items()}

@@ -41,7 +41,12 @@ _TAIL_CHARACTERS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class CompileProgress:
-    """The progress of compilation: how many kernels are cached, and how many are needed (None if not known yet)."""
+    """The progress of compilation.
+
+    Attributes:
+        kept: Number of needed kernels that are in the cache.
+        needed: Number of needed kernels. None if not known yet.
+    """
 
     kept: int
     needed: int | None
@@ -53,7 +58,7 @@ class CompileProgress:
 
     @property
     def text(self) -> str:
-        """The progress in words."""
+        """The progress in words, such as ``compiling kernels, 12 of 40``."""
         return COMPILING if self.needed is None else f"{COMPILING}, {self.kept} of {self.needed}"
 
 
@@ -67,13 +72,13 @@ def compile_kernels(
     processes: int | None = None,
     stop: Event | None = None,
 ) -> bool:
-    """Compile the kernels that exercises (``module:function``) need, unless they are cached.
+    """Compile the kernels that exercises need and that are not cached. Return whether all are cached now.
 
-    Return whether all kernels are cached now, or True if ``NUMBA_DISABLE_JIT`` leaves nothing to compile. If a kernel
-    could not be compiled here, the process that calls the kernel compiles it. ``report`` is called about once a second
-    during compilation, and at the end. It is not called if all kernels are cached already. By default there is one
-    process per core, at most four. ``stop`` terminates the compilation once set. Raises ``KeptFolderRefused`` if other
-    users may have written to the folder of kernels.
+    An exercise (``module:function``) is a function that calls the kernels of a piece of work. Return True as well if
+    ``NUMBA_DISABLE_JIT`` leaves nothing to compile. If a kernel could not be compiled here, the process that calls the
+    kernel compiles it. ``report`` is called about once a second during compilation, and at the end. It is not called if
+    all kernels are cached already. By default there is one process per core, at most four. ``stop`` terminates the
+    compilation once set. Raises ``KeptFolderRefused`` if other users may have written to the folder of kernels.
     """
     if _is_done(exercises):
         return True
@@ -95,7 +100,10 @@ def compile_kernels(
 
 
 def compile_missing(exercises: Sequence[str]) -> None:
-    """Compile the missing kernels of exercises in this process. Other processes may do so at the same time."""
+    """Compile the kernels that exercises need and that are not cached, in this process.
+
+    Other processes may do so at the same time.
+    """
     if not _is_done(exercises):
         from streams.compiling.work import compile_here  # noqa: PLC0415 - cached kernels are found without it
 
@@ -103,7 +111,7 @@ def compile_missing(exercises: Sequence[str]) -> None:
 
 
 def kernels_folder() -> Path:
-    """Return the path of the compiled kernels of this release for this machine. The folder may be missing."""
+    """Return the folder of the compiled kernels of this release for this machine. The folder may be missing."""
     return Path(_keeping().kernels_folder())
 
 
@@ -117,7 +125,7 @@ def _keeping() -> ModuleType:
 
 
 def progress_of(exercises: Sequence[str]) -> CompileProgress:
-    """Count the kernels that exercises need, and the cached kernels among them."""
+    """Return how many kernels exercises need, and how many of these are cached."""
     keeping = _keeping()
     needs = [keeping.kept_needs(exercise) for exercise in exercises]
     names = frozenset[str]().union(*(need for need in needs if need is not None))

@@ -18,12 +18,12 @@ _LINES = b"""{"id":"1","type":"A","time":"2026-01-01T00:00:00Z","key":"k","data"
 
 
 def lookups() -> None:
-    """Look up keys in a reference table."""
+    """Call the kernels that look up keys in reference tables (an exercise, see ``streams.compiling``)."""
     columns = [pa.array(["a", "b"])]
     table = MappedTable.of_keys(TableForm(columns={"k": "text"}, key=("k",)), columns, columns[0])
     table.find(pa.array(["b"]))
 
 
 def json_lines() -> None:
-    """Read events from JSON lines by columns."""
+    """Call the kernels that read JSON lines by columns (an exercise, see ``streams.compiling``)."""
     read_line_columns(io.BufferedReader(io.BytesIO(_LINES)), Path("exercise.jsonl"), ReaderOptions())

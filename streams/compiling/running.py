@@ -8,11 +8,11 @@ from importlib import import_module
 
 
 def exercise_of(name: str) -> Callable[[], object]:
-    """Import the function of an exercise, named ``module:function`` or ``module:function:argument``."""
+    """Import the exercise (see ``streams.compiling``) named ``module:function`` or ``module:function:argument``."""
     module, function, *arguments = name.split(":", 2)
     return partial(getattr(import_module(module), function), *arguments)
 
 
 def run_exercise(name: str) -> None:
-    """Run an exercise in this process, which loads the kernels that it calls."""
+    """Run an exercise, so that this process loads the kernels that the exercise calls."""
     exercise_of(name)()

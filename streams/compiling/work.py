@@ -11,11 +11,11 @@ from streams.kernels.recording import NeededKernel, recorded
 
 
 def compile_here(exercises: Sequence[str], is_wanted: Callable[[], bool] = lambda: True) -> None:
-    """Record which kernels exercises need, and compile those that are not cached, the largest first.
+    """Record which kernels exercises need, and compile the ones that are not cached, the largest first.
 
-    Kernels that other processes are compiling are skipped at first. In the end, this process waits for them, and
-    compiles any that are still missing. ``is_wanted`` is called before each kernel. If the result is false, the kernel
-    is skipped.
+    Kernels that other processes are compiling are skipped at first. In the end, this process waits for these processes,
+    and compiles any kernels that are still missing. ``is_wanted`` is called before each kernel. If the result is false,
+    the kernel is skipped.
     """
     needed: dict[str, list[NeededKernel]] = {name: recorded(exercise_of(name)) for name in exercises}
     for name, kernels in needed.items():

@@ -113,7 +113,7 @@ def _batch(
 
 
 def _is_known(objects: _Objects, used: Set[str]) -> bool:
-    """Return whether objects have no unknown members. Members that are not in ``used`` must be texts or null."""
+    """Check that objects have no unknown members. Members that are not in ``used`` must be texts or null."""
     members = set(chain.from_iterable(objects))
     return _KNOWN.issuperset(members) and all(
         _NO_NUMBERS.issuperset(type(value.get(name)) for value in objects) for name in members - used
@@ -121,7 +121,10 @@ def _is_known(objects: _Objects, used: Set[str]) -> bool:
 
 
 def _keys(objects: _Objects, types: list[str], key: KeyForm, read: Callable[[_Objects, str], list[Any]]) -> list[Any]:
-    """Return the key of each object, from the path for its type. ``read`` returns the values of objects at a path."""
+    """Return the key of each object, read from the path for its event type.
+
+    ``read`` returns the values of objects at a path.
+    """
     if not isinstance(key, Mapping):
         return read(objects, key)
     places = {name: require_place(key, name) for name in set(types)}

@@ -59,7 +59,10 @@ def check_extent(value: object) -> None:
 
 
 def _integer(digits: str) -> int:
-    """Convert the digits of a JSON integer. Very long ones, which Python refuses to convert, become 2**63."""
+    """Convert the digits of a JSON integer.
+
+    Return 2**63, which is out of range, for more digits than Python converts.
+    """
     return int(digits) if len(digits) <= _MOST_CHARACTERS else _MOST + 1
 
 

@@ -22,7 +22,10 @@ MISSING: Final = object()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedEvents:
-    """Accepted events, and the errors of rejected ones. Each has its index in the batch, and indices ascend."""
+    """The accepted events of a batch, and the errors of the rejected ones.
+
+    Each has its index in the batch, and indices ascend.
+    """
 
     events: tuple[tuple[int, Event], ...]
     rejections: tuple[tuple[int, EventRejected], ...]

@@ -52,7 +52,10 @@ def parse_plain(value: object, declaration: StreamDeclaration) -> Event:
 
 
 def render_plain(event: Event) -> dict[str, Any]:
-    """Convert an event to a plain object as in a line of a JSONL file. It fits the default mapping, and has ``key``."""
+    """Convert an event to a plain object, such as a line of a JSONL file. It fits the default field mapping.
+
+    The object has the correlation key as ``key``.
+    """
     return {
         "id": event.id,
         "type": event.type,

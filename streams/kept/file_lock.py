@@ -12,7 +12,7 @@ _POLL_S = 0.02
 
 
 class FileLock:
-    """A lock on a file. The file is created if it is missing, and never removed.
+    """A lock between processes on a file. The file is created if it is missing, and never removed.
 
     On a file system without locks, nothing is locked.
     """

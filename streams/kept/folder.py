@@ -25,19 +25,22 @@ _GONE = ".gone-"
 
 
 def kept_top() -> Path:
-    """Return the path of the top folder, which may be missing; raises ``OSError`` without a home directory."""
+    """Return the top of this user's cache folder, which may be missing; raises ``OSError`` without a home directory."""
     # house: allow environment: numba's own variable, which says where compiled things are
     setting = os.environ.get("NUMBA_CACHE_DIR", "")
     return Path(setting).resolve() if setting else _cache_folder() / "forestall"
 
 
 def kept_folder(kind: str) -> Path:
-    """Return the path of the folder for one kind of files. The folder may be missing."""
+    """Return the folder in the cache for one kind of files, such as ``kernels``. The folder may be missing."""
     return kept_top() / kind
 
 
 def make_kept_folder(folder: Path) -> None:
-    """Create a folder for this user only, unless it exists. A folder that other users may write to is refused."""
+    """Create a folder that only this user may access, unless it exists.
+
+    Raises ``KeptFolderRefused`` if other users may write to the folder.
+    """
     missing = [folder, *(parent for parent in folder.parents if not parent.exists())]
     for place in reversed(dict.fromkeys(missing)):
         place.mkdir(exist_ok=True, mode=_PRIVATE)
@@ -56,7 +59,7 @@ def require_trusted(folder: Path) -> None:
 
 
 def note_use(place: Path) -> None:
-    """Mark a file or folder as used, and remove files and folders beside it that were not used for 30 days.
+    """Mark a file or folder as used, and remove its siblings that were not used for 30 days.
 
     Several processes may do this at once while others use the remaining files. A file or folder is renamed before it is
     removed, so other processes see it as a whole or not at all. A process that misses it creates it again.

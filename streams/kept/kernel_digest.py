@@ -50,7 +50,7 @@ def _digest_with(further: Path | None) -> str:
 
 
 def digest_of(folders: Iterable[Path]) -> str:
-    """Hash the sources in folders to sixteen hexadecimal digits."""
+    """Hash the Python sources in folders to sixteen hexadecimal digits."""
     digest = blake2b(digest_size=8)
     for folder in folders:
         for source in sorted(folder.rglob("*.py")):

@@ -27,9 +27,10 @@ _DIGEST_BYTES = 20
 
 
 class SpilledFiles:
-    """A folder of spilled files, which the first file creates. It is a scratch folder if ``folder`` is None.
+    """A folder of files with rows that do not fit into memory. The name of a file is the checksum of its content.
 
-    ``may_be_lost`` says whether the caller can continue without a lost file.
+    If ``folder`` is None, a scratch folder is used. The first file creates the folder. ``may_be_lost`` says whether the
+    caller can continue without a lost file.
     """
 
     def __init__(self, folder: Path | None = None, *, may_be_lost: bool = False) -> None:
@@ -42,7 +43,7 @@ class SpilledFiles:
         self._synced: set[str] = set()
 
     def __reduce__(self) -> tuple[type[SpilledFiles], tuple[Path | None]]:
-        """Pickle only a folder that the caller provided. Another process makes a scratch folder of its own."""
+        """Pickle the folder that the caller provided. Without one, the other process makes its own scratch folder."""
         return SpilledFiles, (self._given,)
 
     @property
@@ -54,7 +55,7 @@ class SpilledFiles:
         return self._folder
 
     def write(self, content: bytes) -> str:
-        """Write a file and return its name. Only ``sync`` waits until the file is on disk."""
+        """Write a file and return its name. It may not be on disk before ``sync``."""
         name = _name_of(content)
         self._users[name] += 1
         self._verified.discard(name)
@@ -66,7 +67,10 @@ class SpilledFiles:
         return name
 
     def sync(self, names: Iterable[str]) -> None:
-        """Flush files to disk, before a saved state names them. Raises ``StateLost`` if a file cannot be opened."""
+        """Wait until files are on disk. Callers do so before a saved state names the files.
+
+        Raises ``StateLost`` if a file cannot be opened.
+        """
         unsynced = sorted(set(names) - self._synced)
         paths = [self.folder / name for name in unsynced]
         for path in [*paths, *sorted({path.parent for path in paths})]:
@@ -81,7 +85,10 @@ class SpilledFiles:
         self._synced.update(unsynced)
 
     def use(self, name: str, size_bytes: int) -> None:
-        """Count one more use of a file by a loaded state. Raises ``StateLost`` if it is missing or its size differs."""
+        """Count one more use of a file, because a loaded state names it.
+
+        Raises ``StateLost`` if the file is missing or its size differs from ``size_bytes``.
+        """
         path = self.folder / name
         actual_bytes = path.stat().st_size if path.is_file() else None
         if actual_bytes != size_bytes:

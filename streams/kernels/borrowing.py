@@ -23,13 +23,19 @@ Held = TypeVar("Held")
 
 
 class Borrow(Protocol):
-    """Returns an array without its owner, or a reference to a table. The result is valid until the caller returns."""
+    """The type of ``borrowed``: returns an array without its owner, or a reference to a table of arrays.
+
+    The result is valid until the caller returns.
+    """
 
     def __call__(self, held: Held, /) -> Held: ...
 
 
 class Reference(types.Type):
-    """The type of a reference to a table. Its name is short, because names of compiled functions contain it."""
+    """The numba type of a reference to a table of arrays.
+
+    Its name is short, because names of compiled functions contain it.
+    """
 
     def __init__(self, table: Any) -> None:
         self.table = table
@@ -39,8 +45,8 @@ class Reference(types.Type):
     def key(self) -> Any:
         """The identity of the type. Tables with different arrays have different types.
 
-        The key is numba's integer code of the table's type. During compilation numba hashes types very often, and
-        hashing a table would hash all its arrays.
+        The key is numba's integer code of the table's type. A hash of the whole table type would be slow, because numba
+        compares types very often during compilation.
         """
         return self.table._code
 
@@ -76,7 +82,7 @@ def _read(context: Any, builder: Any, kind: Reference, value: Any, name: str) ->
 
 
 def _array_at(context: Any, builder: Any, kind: Any, address: Any) -> Any:
-    """Load the words of an array except its owner, each alone, so that the compiler can drop unused words."""
+    """Load the fields of an array structure except its owner, each alone, so that the compiler can drop unused ones."""
     array = _words.get_null_value(address.type.pointee)
     for place, name in enumerate(context.data_model_manager[kind]._fields):
         if name in ("meminfo", "parent"):

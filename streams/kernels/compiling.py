@@ -27,9 +27,9 @@ _machinery: Any = compiler_machinery
 
 
 def kernel(function: Function) -> Function:
-    """Make a function an entry point from Python.
+    """Compile a function for calls from Python. Decorator of the entry points of kernels.
 
-    It is compiled at its first call, stored for later processes, and run without the GIL.
+    The function is compiled at its first call, stored for later processes, and run without the GIL.
     """
     compiled: Any = njit(**_WITHOUT_COUNTS)(function)
     if isinstance(compiled, Dispatcher):  # with NUMBA_DISABLE_JIT the function is unchanged
@@ -39,7 +39,7 @@ def kernel(function: Function) -> Function:
 
 
 def routine(function: Function) -> Function:
-    """Make a function callable by kernels only; LLVM decides whether to inline it."""
+    """Make a function callable by kernels only. LLVM decides whether to inline it."""
     return _routine(function, forceinline=False, pipeline_class=_RoutineCompiler)
 
 
@@ -49,7 +49,7 @@ def inlined(function: Function) -> Function:
 
 
 def apart(function: Function) -> Function:
-    """Make a function a routine that is never inlined. For rarely executed code, this keeps its callers short."""
+    """Make a function a routine that is never inlined. Callers stay short if rarely executed code is set apart."""
     return _routine(function, forceinline=False, pipeline_class=_ApartCompiler)
 
 
@@ -63,7 +63,7 @@ class Routine:
 
     @property
     def _numba_type_(self) -> Any:
-        """The type that numba sees if a kernel refers to this object."""
+        """The type that numba assigns to this object when a kernel refers to it."""
         if self._dispatcher is None:
             self._dispatcher = njit(**self._options, **_OF_KERNELS_ONLY)(self.py_func)
         return self._dispatcher._numba_type_
@@ -81,7 +81,7 @@ def _without_extensions() -> None:
 
 
 class _Draft(_generation.JITCodeLibrary):  # type: ignore[misc]
-    """The code of a routine, which is linked into kernels and never run by itself."""
+    """The unoptimised code of a routine. It is linked into kernels and never run by itself."""
 
     def _optimize_final_module(self) -> None:
         """Do nothing, because the kernel that links this code is optimised as a whole."""
@@ -91,13 +91,13 @@ class _Draft(_generation.JITCodeLibrary):  # type: ignore[misc]
         self._finalized = True
 
     def get_pointer_to_function(self, _name: str) -> int:
-        """Return 0 as the address of the code, because there is no machine code."""
+        """Return 0 as the address, because a draft has no machine code."""
         self._ensure_finalized()
         return 0
 
     @property
     def codegen(self) -> Any:
-        """The code generator. After ``finalize`` a substitute without effect, because no machine code is made."""
+        """The code generator. After ``finalize``, a substitute without effect, because a draft gets no machine code."""
         return _NothingToSet() if self._finalized else self._codegen
 
 
@@ -110,7 +110,7 @@ class _DraftApart(_Draft):
 
 
 class _NothingToSet:
-    """A substitute for the variable that refers to Python objects of a function. Routines use no Python objects."""
+    """A substitute for numba's variable with the Python objects of a function, as routines use no Python objects."""
 
     def set_env(self, _name: str, _objects: Any) -> None:
         """Do nothing."""
@@ -118,7 +118,7 @@ class _NothingToSet:
 
 @_machinery.register_pass(mutates_CFG=False, analysis_only=False)
 class _DraftOnly(_machinery.FunctionPass):  # type: ignore[misc]
-    """Compiler pass after which generated code is collected in a ``_Draft``."""
+    """The compiler pass that collects the generated code of a routine in a ``_Draft``."""
 
     _name = "forestall_draft"
 
@@ -131,7 +131,7 @@ class _DraftOnly(_machinery.FunctionPass):  # type: ignore[misc]
 
 
 class _Options(_compiler.Flags):  # type: ignore[misc]
-    """Compiler options that are compared fast, because numba compares options whenever it types a call."""
+    """Compiler options with a fast comparison. Numba compares options whenever it types a call."""
 
     def __eq__(self, other: Any) -> bool:
         is_known = isinstance(other, _compiler.Flags)
@@ -142,7 +142,7 @@ class _Options(_compiler.Flags):  # type: ignore[misc]
 
 
 class _RoutineCompiler(_compiler.CompilerBase):  # type: ignore[misc]
-    """Numba's compiler, but it does not optimise the code."""
+    """Numba's compiler without the optimisation of the code."""
 
     library: type[_Draft] = _Draft
 

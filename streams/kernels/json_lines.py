@@ -47,7 +47,7 @@ _DAY_US = 86_400_000_000
 
 
 class LineForm(NamedTuple):
-    """The form of the lines to read: the required members, the place of the key, and the form of times."""
+    """How lines are read: the names of the required members, the place of the key, and the form of times."""
 
     codes: NDArray[np.uint64]  # (OTHER,) the first eight bytes of each member's name
     key: NDArray[np.uint8]  # name of the key
@@ -59,7 +59,7 @@ class LineForm(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """The result for each line that was read: its kind, the spans of its members, and its time."""
+    """The results by line: its kind (``BLANK``, ``EVENT`` or ``UNUSUAL``), the spans of its members, and its time."""
 
     kinds: NDArray[np.uint8]
     spans: NDArray[np.int64]  # (lines, N_SPANS, 2) first byte, and the byte after the last
@@ -148,7 +148,7 @@ def literal(text: NDArray[np.uint8], at: Int) -> Int:
 
 @routine
 def scalar(text: NDArray[np.uint8], at: Int) -> Int:
-    """Return the index after a value that is not a container. Return -1 if the value is invalid or unusual."""
+    """Return the index after a text, number or literal that begins at ``at``. Return -1 if it is invalid or unusual."""
     byte = text[at]
     if byte == QUOTE:
         end = any_string(text, at + 1)
@@ -202,10 +202,11 @@ def first_inside(text: NDArray[np.uint8], at: Int) -> tuple[Int, bool]:
 
 @routine
 def close_containers(text: NDArray[np.uint8], at: Int, inside: NDArray[np.bool_], depth: Int) -> tuple[Int, Int]:
-    """Close the containers that end after a value. Return the index of the next value, and its depth.
+    """Read the commas and closing brackets after a value. Return the index of the next value, and its depth.
 
     The depth is the number of containers around the value. If no container remains, the index is the one after the last
-    container. If the text is invalid or unusual, the index is -1.
+    container. If the text is invalid or unusual, the index is -1. ``inside`` says of each open container whether it is
+    an object.
     """
     while depth > 0:
         at = skip_space(text, at)
@@ -224,9 +225,10 @@ def close_containers(text: NDArray[np.uint8], at: Int, inside: NDArray[np.bool_]
 
 @inlined
 def value(text: NDArray[np.uint8], at: Int, inside: NDArray[np.bool_]) -> Int:
-    """Return the index after a value, or -1 if the value is invalid or unusual. The text ends with a line feed.
+    """Return the index after the JSON value that begins at ``at``, or -1 if it is invalid or unusual.
 
-    ``inside`` is work space of ``DEEPEST`` flags. A flag says whether an open container is an object.
+    The text ends with a line feed. ``inside`` is work space of ``DEEPEST`` flags. A flag says whether an open container
+    is an object.
     """
     depth: Int = np.int64(0)
     while at >= 0:
@@ -249,7 +251,7 @@ def value(text: NDArray[np.uint8], at: Int, inside: NDArray[np.bool_]) -> Int:
 
 @inlined
 def is_same(text: NDArray[np.uint8], first: Int, end: Int, name: NDArray[np.uint8]) -> bool:
-    """Return whether a span of the text equals a name."""
+    """Check whether the text from ``first`` to ``end`` equals a name."""
     if end - first != name.shape[0]:
         return False
     equal = True
@@ -260,9 +262,9 @@ def is_same(text: NDArray[np.uint8], first: Int, end: Int, name: NDArray[np.uint
 
 @inlined
 def name_value(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, Int]:
-    """Return the index after a non-empty text or an integer, and the span of its characters.
+    """Read an id or key at ``at``, a non-empty text or an integer.
 
-    The index is -1 for any other value.
+    Return the index after it, and first and end of its text. The index is -1 for any other value.
     """
     if text[at] == QUOTE:
         end = plain_string(text, at + 1)
@@ -275,9 +277,10 @@ def name_value(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, Int]:
 
 @inlined
 def data_value(text: NDArray[np.uint8], at: Int, form: LineForm, inside: NDArray[np.bool_]) -> tuple[Int, Int, Int]:
-    """Return the index after the attributes, and the span of a key that is one of them.
+    """Read the attributes, an object at ``at``.
 
-    The index is -1 if the attributes are not an object, or are unusual.
+    Return the index after it, and first and end of the key among the attributes. The index is -1 if the attributes are
+    not an object, or are unusual.
     """
     if text[at] != OPEN:
         return NOWHERE, 0, 0
@@ -375,7 +378,7 @@ def written_time(text: NDArray[np.uint8], at: Int, end: Int) -> tuple[bool, Int]
 
 @inlined
 def microseconds(number: Int, form: LineForm) -> Int:
-    """Convert a number to microseconds. If ``form`` names no unit, the magnitude decides."""
+    """Convert a number to microseconds, from the unit that ``form`` names. Without a unit, the magnitude decides."""
     size = abs(number)
     if form.knows_unit or size < form.least[0] or size >= form.least[2]:
         return number
@@ -384,7 +387,10 @@ def microseconds(number: Int, form: LineForm) -> Int:
 
 @inlined
 def time_value(text: NDArray[np.uint8], at: Int, form: LineForm) -> tuple[Int, Int]:
-    """Return the index after a time, and the time in microseconds. The index is -1 if it is invalid or unusual."""
+    """Read a time at ``at``, a text or a number. Return the index after it, and the time in microseconds.
+
+    The index is -1 if the time is invalid or unusual.
+    """
     if text[at] == QUOTE:
         end = plain_string(text, at + 1)
         if end < 0:
@@ -407,8 +413,8 @@ def member_value(
 ) -> Int:
     """Read a member's value, store its span in ``line``, and return the index after the value.
 
-    If ``form.reads_time`` is true, a time is stored as a number. Values of other members are skipped. The index is -1
-    if this parser does not accept the value.
+    ``member`` is the member (``ID``, ``TYPE``, ...) or another number for a value to skip. If ``form.reads_time`` is
+    true, a time is stored as a number. The index is -1 if the kernel does not accept the value.
     """
     spans = line.spans
     if member == TIME and form.reads_time:
@@ -432,7 +438,10 @@ def member_value(
 def event_object(
     text: NDArray[np.uint8], at: Int, form: LineForm, line: Lines, row: Int, inside: NDArray[np.bool_]
 ) -> Int:
-    """Read an event object whose first member is at ``at``. Return the index after it, or -1 if it is unusual."""
+    """Read the members of an event object into row ``row`` of ``line``. The first member is at ``at``.
+
+    Return the index after the object, or -1 if the object is unusual.
+    """
     codes, key = form.codes, form.key
     seen = 0
     line.spans[row, DATA, 0] = line.spans[row, DATA, 1] = 0

@@ -36,7 +36,7 @@ _PATIENCE_S = 180.0  # longer than any compilation; if a lock is held longer, it
 
 
 class KeptKernel(FunctionCache):
-    """The compiled code of one kernel, in the interface that numba requires of a cache.
+    """The cache entry of one kernel, in the interface that numba requires of a cache.
 
     The source is read on construction, before it can change. The folder is created when code is first requested.
     """
@@ -58,9 +58,10 @@ class KeptKernel(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the stored code for a signature, or None if this process has to compile the kernel.
 
-        Without stored code, this method takes the lock, and first waits while another process compiles the kernel.
-        Unlike numba's own cache, it does not import what the compiler needs, which would take longer than loading the
-        code. Stored code counts no references, so it does not need these imports.
+        Without stored code, this method takes the lock of the entry. If another process holds the lock because it
+        compiles the kernel, this method waits and then loads its code. Unlike numba's own cache, it does not import the
+        compiler's modules, which would take longer than loading the code. Stored code counts no references, so it does
+        not need these modules.
         """
         if not self._enabled or not self._open():
             return None
@@ -73,7 +74,7 @@ class KeptKernel(FunctionCache):
         return code
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Store compiled code. If this fails, each process compiles its own."""
+        """Store compiled code and release the lock. If storing fails, each process compiles its own code."""
         if self._lock is None:
             return
         try:
@@ -97,7 +98,7 @@ class KeptKernel(FunctionCache):
             self._cache_file.flush()  # type: ignore[no-untyped-call]
 
     def _open(self) -> bool:
-        """Return whether compiled code can be stored. The first call chooses the folder."""
+        """Choose the folder on the first call. Return whether compiled code can be stored there."""
         if self._lock is None:
             try:
                 folder = _made_folder(self._sources)
@@ -129,17 +130,17 @@ class _Code(CompileResultCacheImpl):
 
 
 def entry_name(function: Callable[..., Any]) -> str:
-    """Return the name under which a kernel is stored."""
+    """Return the name of a kernel in the cache: its module and qualified name."""
     return f"{function.__module__}.{function.__qualname__}"
 
 
 def kernels_folder() -> Path:
-    """Return the path of the compiled kernels of these sources for this machine. The folder may be missing."""
+    """Return the folder of the compiled kernels of these sources for this machine. The folder may be missing."""
     return _folder(kernel_digest())
 
 
 def kept_of(names: Iterable[str]) -> frozenset[str]:
-    """Return the kernels among ``names`` that are compiled and stored."""
+    """Return those of the kernel ``names`` whose compiled code is stored."""
     try:
         files = {entry.name for entry in os.scandir(kernels_folder())}
     except OSError:
@@ -148,7 +149,7 @@ def kept_of(names: Iterable[str]) -> frozenset[str]:
 
 
 def keep_needs(exercise: str, names: Iterable[str]) -> None:
-    """Record which kernels an exercise needs."""
+    """Store the names of the kernels that an exercise needs."""
     try:
         place = _made_folder(kernel_digest()) / f"{exercise}{_NEEDS}"
         draft = place.with_name(f"{place.name}.{os.getpid()}")
@@ -159,7 +160,7 @@ def keep_needs(exercise: str, names: Iterable[str]) -> None:
 
 
 def kept_needs(exercise: str) -> frozenset[str] | None:
-    """Return the kernels that an exercise needs, or None if they are not recorded."""
+    """Return the names of the kernels that an exercise needs, or None if they are not stored."""
     try:
         folder = kernels_folder()
         require_trusted(folder)
@@ -187,9 +188,9 @@ def _made_folder(sources: str) -> Path:
 
 @cache
 def _place_name(sources: str) -> str:
-    """Hash everything that machine code depends on, such as the processor and its features.
+    """Hash everything that machine code depends on: sources, versions, compiler flags, and the processor's features.
 
-    With ``NUMBA_CPU_NAME=generic``, all processors of an architecture share the result.
+    With ``NUMBA_CPU_NAME=generic``, all processors of an architecture have the same result.
     """
     flags: Any = config
     parts = (

@@ -19,7 +19,7 @@ _BYTE, _HALF, _WORD = np.uint64(8), np.uint64(32), 8
 
 @inlined
 def hashed(data: NDArray[np.uint8], first: np.int32, end: np.int32) -> np.uint64:
-    """Hash a range of bytes, eight at a time. Different ranges may have the same hash."""
+    """Hash the bytes from ``first`` to ``end``, eight at a time. Different bytes may have the same hash."""
     digest = _SEED ^ np.uint64(end - first)
     while first < end:
         word = np.uint64(0)
@@ -40,7 +40,7 @@ def is_same(
     begin: np.int32,
     size: np.int32,
 ) -> bool:
-    """Return whether two ranges of bytes of the same size are equal."""
+    """Check whether ``size`` bytes are equal in ``data`` from ``first`` on and in ``other`` from ``begin`` on."""
     for at in range(size):  # noqa: SIM110 - numba knows no generators
         if data[first + at] != other[begin + at]:
             return False
@@ -49,7 +49,10 @@ def is_same(
 
 @kernel
 def index_keys(data: NDArray[np.uint8], borders: NDArray[np.int32], slots: NDArray[np.uint32]) -> int:
-    """Insert all keys into an empty index. Return the first row whose key an earlier row has, or -1."""
+    """Insert all keys into an empty index (``slots``). Stop at the first repeated key, and return its row.
+
+    Return -1 if no key is repeated. ``data`` and ``borders`` are the bytes and offsets of the keys.
+    """
     mask = np.uint64(slots.shape[0] - 1)
     for row in range(borders.shape[0] - 1):
         first, end = borders[row], borders[row + 1]
@@ -75,7 +78,7 @@ def row_of(
     first: np.int32,
     end: np.int32,
 ) -> np.int64:
-    """Return the row of a sought key, or -1 if no row has the key."""
+    """Return the row of the key in ``sought`` from ``first`` to ``end``, or -1 if the table does not have the key."""
     mask, whole = np.uint64(slots.shape[0] - 1), hashed(sought, first, end)
     slot, mark = whole & mask, (whole >> _HALF) & ~mask
     while slots[slot] != np.uint32(0):
@@ -99,7 +102,10 @@ def verified(
     selected: NDArray[np.int64],
     rows: NDArray[np.int64],
 ) -> np.uint64:
-    """Compare each ``selected`` sought key with the key of its row. If they differ, search the index for the key."""
+    """Compare the sought keys at the indices ``selected`` with the keys of their rows in ``rows``.
+
+    If they differ, search the index and correct the row. The returned number has no meaning.
+    """
     touched = np.uint64(0)  # loads the keys into the processor's cache
     for at in range(selected.shape[0]):
         room[at] = np.uint64(borders[rows[selected[at]]])

@@ -21,7 +21,10 @@ _READING, _KEPT_LONG, _DATA = 0, 3, 1  # the operands of LLVM's instruction
 
 
 class Prefetch(Protocol):
-    """Requests the beginning of a row of a table. The row must exist."""
+    """The type of ``prefetch``: requests that the processor loads the beginning of a row of a table.
+
+    The row must exist.
+    """
 
     def __call__(self, table: NDArray[Any], row: np.int64, /) -> None: ...
 

@@ -24,7 +24,7 @@ from streams.kernels.keeping import KeptKernel, entry_name
 
 @dataclass(frozen=True, slots=True)
 class NeededKernel:
-    """A kernel that a call needs for arguments of certain types, with its name in the cache."""
+    """A kernel that must be compiled for a signature, with its name in the cache."""
 
     name: str
     kernel: Any
@@ -38,7 +38,7 @@ class NeededKernel:
     def compile(self, *, waits: bool) -> None:
         """Compile and store the kernel unless it is cached.
 
-        ``waits`` says whether to wait for another process's code.
+        If another process is compiling it, wait for this process if ``waits`` is true, and otherwise do nothing.
         """
         cache = self.kernel._cache
         if waits or not cache.is_being_compiled():
@@ -46,7 +46,10 @@ class NeededKernel:
 
 
 def recorded(call: Callable[[], object]) -> list[NeededKernel]:
-    """Return the kernels that a call needs, the largest first. No other thread may use kernels meanwhile."""
+    """Run ``call`` with interpreted kernels. Return the kernels that were called, the largest first.
+
+    No other thread may use kernels meanwhile.
+    """
     calls = _Calls()
     with ExitStack() as ends:
         ends.enter_context(warnings.catch_warnings())
@@ -84,7 +87,10 @@ class _Calls:
 
 @contextmanager
 def _replaced(calls: _Calls) -> Iterator[None]:
-    """Replace kernels and routines by plain Python functions during a block, in all modules that refer to them."""
+    """Replace kernels and routines in all loaded modules by plain Python functions, until the block ends.
+
+    The functions record each call in ``calls``.
+    """
     spaces = [vars(module) for module in list(sys.modules.values()) if isinstance(module, ModuleType)]
     substitutes: dict[int, Any] = {id(borrowing.borrowed): _unchanged, id(prefetching.prefetch): prefetching.nothing}
     for value in (value for space in spaces for value in list(space.values())):
