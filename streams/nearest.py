@@ -24,7 +24,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a suggestion of a known name for an unknown one. It begins with a space, or is empty."""
+    """Return a sentence that suggests the most similar known name. It begins with a space, or is empty."""
     suggestion = nearest(name, known)
     return "" if suggestion is None else f" (did you mean {suggestion}?)"
 
@@ -41,5 +41,5 @@ def one_of(names: Sequence[str]) -> str:
 
 
 def indefinite(noun: str) -> str:
-    """Return a noun with its article: ``a join``, ``an aggregate``."""
+    """Return a noun with its indefinite article: ``a join``, ``an aggregate``."""
     return f"{'an' if noun[:1] in 'aeiou' else 'a'} {noun}"

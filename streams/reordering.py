@@ -11,7 +11,7 @@ NEVER_US = -(2**62)  # no event yet; below every valid time
 
 
 class ReorderBuffer:
-    """A buffer of events that wait for older events.
+    """A buffer that sorts the events of a stream by time: an event waits until no older events are expected.
 
     The *newest* time is that of the newest event so far. The *watermark* is the newest time less the lateness (the
     bound of out-of-orderness). An event is late if, when it arrives, it is older than the watermark. An event is
@@ -39,14 +39,14 @@ class ReorderBuffer:
         return late
 
     def watermarks_us(self, times_us: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the watermark just before each event, for a batch with these times that arrives now."""
+        """Return the watermark just before each event of a batch with these times, if the batch arrived now."""
         watermarks: NDArray[np.int64] = np.maximum(
             self._newest_before(times_us) - self._lateness_us, self._watermark_us
         )
         return watermarks
 
     def lags_us(self, times_us: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return how much older each event is than the newest event before it, if such a batch arrived now."""
+        """Return for each event of a batch with these times how much older it is than the newest event before it."""
         lags: NDArray[np.int64] = np.maximum(self._newest_before(times_us) - times_us, 0)
         return lags
 
@@ -62,17 +62,17 @@ class ReorderBuffer:
         return self.advance(self._newest_us - self._lateness_us)
 
     def wait(self, lateness_us: int) -> EventBatch:
-        """Change the lateness. Return the events that are released thereby. The watermark does not fall."""
+        """Change the lateness. The watermark may rise, but does not fall. Return the events that are released."""
         self._lateness_us = lateness_us
         return self.advance(self._newest_us - lateness_us)
 
     def see(self, time_us: int) -> EventBatch:
-        """Register the time of an event outside the buffer. Return the events that are released thereby."""
+        """Raise the newest time to the time of an event that is not buffered. Return the events that are released."""
         self._newest_us = max(self._newest_us, time_us)
         return self.advance(self._newest_us - self._lateness_us)
 
     def advance(self, watermark_us: int) -> EventBatch:
-        """Raise the watermark, because no older event will arrive. Return the events that are released thereby."""
+        """Raise the watermark, because no older event will arrive. Return the events that are released."""
         self._watermark_us = max(self._watermark_us, watermark_us)
         times = self._waiting.time_us
         order = np.argsort(times, kind="stable")

@@ -165,7 +165,10 @@ class TimeForm:
 
 
 def unit_scale(number: int) -> int:
-    """Return the factor that converts a number since 1970 to microseconds. It is 0 for a number in nanoseconds."""
+    """Return the factor that converts a time since 1970, in the unit that its magnitude suggests, to microseconds.
+
+    The factor is 0 for a number in nanoseconds.
+    """
     size = abs(number)
     if size < LEAST_SECONDS or LEAST_MICROSECONDS <= size <= LATEST_US:
         return 1
@@ -205,7 +208,10 @@ def zone_of(name: str) -> tzinfo:
 
 
 def date_order(first: int, second: int) -> str | None:
-    """Return the order of day and month in a date's first two numbers, or None if both orders or none are possible."""
+    """Return the order of day and month that the first two numbers of a date show.
+
+    Return None if both orders are possible, or none.
+    """
     if (first > 12) == (second > 12):
         return None
     return DATE_ORDERS[0] if first > 12 else DATE_ORDERS[1]
@@ -255,7 +261,10 @@ def _formatted(text: str, form: str) -> datetime:
 
 
 def _moments_us(local_us: int, zone: tzinfo) -> tuple[int, int]:
-    """Return the two possible moments of a local time. They are equal unless clocks skip the time or show it twice."""
+    """Return the two moments that a local time can mean, in microseconds UTC, by the zone's offsets with fold 0 and 1.
+
+    They are equal unless clocks skip the time or show it twice.
+    """
     local = (_EPOCH + timedelta(microseconds=local_us)).replace(tzinfo=zone)
     before, after = (local.replace(fold=fold).utcoffset() or timedelta(0) for fold in (0, 1))
     return local_us - before // _MICROSECOND, local_us - after // _MICROSECOND

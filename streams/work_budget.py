@@ -13,7 +13,7 @@ MOST_EVENTS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkBudget:
-    """The work limits of a pattern.
+    """The limits of the work that a pattern may cost.
 
     Each partial match that an event meets costs 1. The evaluation of conditions between steps also costs 1 for each 64
     bytes of texts, each 16 bound events that are skipped, and each 4 events of an aggregate.
@@ -22,7 +22,7 @@ class WorkBudget:
     that changes the defaults has to keep the old ones for such records.
 
     Attributes:
-        per_event: Work that each event of a trace may cost without being counted, at least 0.
+        per_event: Work for each event of a trace that does not count towards the limits, at least 0.
         per_trace: Work that the events of a trace may cost beyond ``per_event``, at least 1. If they cost more, the
             pattern is given up in the trace.
         traces: Number of traces in which the pattern may be given up, at least 0. In one more trace, it is suspended.

@@ -82,7 +82,10 @@ Object: TypeAlias = Annotated[Mapping[str, Any], Member(Members.json_object)]
 
 @dataclass(frozen=True, slots=True)
 class ControlRecord(Body):
-    """A control record. ``CONTROL_RECORDS`` lists the class of each kind of record."""
+    """Base class of control records: entries of the log that take effect at their position.
+
+    ``CONTROL_RECORDS`` lists the class of each kind of record.
+    """
 
     KIND: ClassVar[RecordKind]
 
@@ -309,9 +312,12 @@ class TraceEnd(ControlRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Punctuation(ControlRecord):
-    """A promise about later events. ``before_us``, ``key``, ``keys`` or ``range`` is set.
+    """A promise about later events. One of ``before_us``, ``key``, ``keys`` and ``range`` is set.
 
     Attributes:
+        before_us: No later event is older than this time.
+        key: No later event has this correlation key, so its trace ends.
+        keys: No later event has one of these correlation keys, so their traces end.
         range: No later event with a time after ``time_us`` has a key in this range. Inputs of joins finish these keys.
             No trace ends, because only the hash of a trace's key is known.
         by: The key that the range is about: name or path of a further key, or path of another attribute. It is empty
@@ -330,7 +336,7 @@ class Punctuation(ControlRecord):
 
     @property
     def ended(self) -> tuple[str, ...]:
-        """The correlation keys whose traces end."""
+        """The correlation keys whose traces the punctuation ends."""
         return self.keys if self.key is None else (self.key, *self.keys)
 
     @classmethod
@@ -343,11 +349,15 @@ class Punctuation(ControlRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask(ControlRecord):
-    """A question about the state of each shard at this position. It changes nothing.
+    """A question about the state of the operators of a stream. Each shard answers it for this position.
+
+    The record changes nothing.
 
     Attributes:
-        route: Name of the further key by which the asked operators read the stream. It is empty for the correlation
-            key.
+        id: Id of the question. It begins with the asker and a dot.
+        operator: Kind of the operators that are asked.
+        route: Name of the further key by which these operators read the stream. It is empty for the correlation key.
+        question: The question in the form of the kind.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.ASK
@@ -365,7 +375,8 @@ class LatenessChange(ControlRecord):
     If the stream has a fixed lateness at this position, the record has no effect.
 
     Attributes:
-        seen: The basis of the decision, for people.
+        number: Counts the changes of the bound.
+        seen: The measurements behind the decision, for people.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.LATENESS
@@ -377,14 +388,14 @@ class LatenessChange(ControlRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedKeys(Body):
-    """The keys that an input of a join has finished. No later events with these keys are expected.
+    """The keys that an input of a join with ``wait: auto`` has finished. No later events with these keys are expected.
 
     Attributes:
         to: The last finished key. No event with a key up to this one and a time after ``time_us`` is expected. None
             means that the input's keys have started again, so finished keys may occur again.
         reading: A hash of how the observed version reads the input. Other versions ignore the decision. It is empty in
             decisions of an earlier release, which apply to every version.
-        seen: The basis of the decision, for people.
+        seen: The measurements behind the decision, for people.
     """
 
     input: Name
@@ -407,11 +418,15 @@ def _closed(members: Members, name: str) -> tuple[ClosedKeys, ...]:
 
 @dataclass(frozen=True, slots=True)
 class KeysClosed(ControlRecord):
-    """Inputs of an operator finish keys, as a decider concluded from the observations of all shards.
+    """Inputs of a join with ``wait: auto`` finish keys, as a decider concluded from the reports of all shards.
 
-    The record belongs to the stream of the operator. If the operator must stop, because it would exceed its memory
-    limit, ``refused`` is the reason in words, otherwise None. ``version`` is the observed version. Only this version
-    is stopped. Records of earlier releases concern any version, and ``version`` is None.
+    The record belongs to the stream whose place hosts the join.
+
+    Attributes:
+        closed: The keys that each of the inputs has finished.
+        refused: If the join must stop, because it would exceed its memory limit, the reason in words. Otherwise None.
+        version: The observed version of the join, which is the only version that stops. None in records of earlier
+            releases, which concern any version.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.KEYS_CLOSED
@@ -446,7 +461,7 @@ _BY_KIND: Mapping[RecordKind, type[ControlRecord]] = {record.KIND: record for re
 
 
 def encode_control(record: ControlRecord) -> bytes:
-    """Return the body of a record in the log. The body does not contain the kind, which is ``record.KIND``."""
+    """Return the body of a control record in the log, as JSON. The kind of record is not a part of it."""
     return orjson.dumps({"format": FORMAT_VERSION, **record.to_json()})
 
 

@@ -13,7 +13,10 @@ from streams.timestamps import EARLIEST_US, LATEST_US
 
 
 class Members:
-    """The members of a record's body, read one by one. Errors name the record and the member."""
+    """The members of a control record's body, read one by one with checks.
+
+    Errors name the kind of record and the member.
+    """
 
     def __init__(self, kind: RecordKind, values: Mapping[str, Any]) -> None:
         self.kind = kind
@@ -27,7 +30,7 @@ class Members:
         return self._values
 
     def get(self, name: str) -> Any:
-        """Return the raw value of a member, or None if it is missing."""
+        """Return the value of a member without a check, or None if it is missing."""
         return self._values.get(name)
 
     def text(self, name: str) -> str:
@@ -71,7 +74,7 @@ class Members:
         return value
 
     def choice(self, name: str, known: Sequence[str]) -> str:
-        """Read one of the known words. If the member is missing, return the first of them."""
+        """Read one of the ``known`` texts. If the member is missing, return the first of them."""
         value = self._values.get(name, known[0])
         if value not in known:
             raise self.error(name, f"{name} is {value!r}; it must be {' or '.join(map(repr, known))}")
@@ -84,15 +87,13 @@ class Members:
         return value
 
     def error(self, name: str, what: str) -> ControlRecordError:
-        """Return an error about the member ``name``. Its message has the kind of record and the fault ``what``."""
+        """Return an error about the member ``name``. ``what`` is the fault in words."""
         return ControlRecordError(f"{self.kind.value} record: {what}", field=name)
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Describes how a field of a ``Body`` is read and written as a member of JSON.
-
-    It is a part of the field's annotation.
+    """Annotation of a field of a ``Body``: how the field is read from JSON and written to it.
 
     Attributes:
         read: Function that reads the member of a given name.
@@ -108,12 +109,15 @@ class Member:
 
 
 def choice_of(*known: str) -> Callable[[Members, str], str]:
-    """Return a function that reads one of the known words. If the member is missing, it returns the first of them."""
+    """Return a function that reads a member with ``Members.choice``, for use in a ``Member``."""
     return lambda members, name: members.choice(name, known)
 
 
 class Body:
-    """Base class of record bodies. Fields are annotated with a ``Member``. A missing member has the field's default."""
+    """Base class of dataclasses that are stored as JSON objects. Fields are annotated with a ``Member``.
+
+    A missing member has the field's default.
+    """
 
     __slots__ = ()
 

@@ -40,7 +40,7 @@ DERIVED_PROMISES_KEY = "forestall:derived:promises"
 
 
 class RecordKind(StrEnum):
-    """Kind of a log entry. The value is stored."""
+    """Kind of a log entry. The value is stored in the entry."""
 
     EVENTS = "events"
     STREAM_ON = "stream-on"
@@ -87,12 +87,15 @@ def log_key(shard: int) -> str:
 
 
 def questions_key(shard: int) -> str:
-    """Return the Redis key of the unanswered questions to a shard."""
+    """Return the Redis key of the questions (``Ask``) that a shard has not answered yet."""
     return f"{log_key(shard)}:questions"
 
 
 def answers_key(question: str) -> str:
-    """Return the Redis key of the answers to one asker. The id of a question begins with its asker and a dot."""
+    """Return the Redis key of all answers to the asker of a question.
+
+    The id of a question begins with its asker and a dot.
+    """
     return f"forestall:answers:{question.partition('.')[0]}"
 
 
@@ -107,13 +110,16 @@ def stops_key(shard: int) -> str:
 
 
 def position_order(position: str) -> tuple[int, int]:
-    """Return a sort key for positions of one shard."""
+    """Return a key that sorts the positions of one shard (texts ``<ms>-<n>``) in log order."""
     milliseconds, _, sequence = position.partition("-")
     return int(milliseconds), int(sequence or 0)
 
 
 def is_older(position: str, since: str) -> bool:
-    """Return whether a log position is older than a stream's declaration. ``since`` is in ms, empty if not declared."""
+    """Check whether a log position is before the declaration of a stream.
+
+    ``since`` is its time in ms, or empty without one.
+    """
     return int(position.partition("-")[0]) < int(since or 0)
 
 
@@ -127,7 +133,10 @@ class Input:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """One version of an operator. Versions count from 1 and never repeat under a name. ``body`` depends on ``kind``."""
+    """One version of an operator. Versions count from 1 and never repeat under a name.
+
+    ``body`` is the document of the operator, in the form of its ``kind``.
+    """
 
     kind: str
     name: str

@@ -31,7 +31,13 @@ _ONE = (str, bytes, int)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """A Lua script with named parameters. ``names`` has the names of keys and arguments, without ``*``."""
+    """A Lua script for Redis whose keys and arguments have names.
+
+    Attributes:
+        keys: Names of the keys, in the order of KEYS. A last name that ends in ``*`` is a list.
+        args: Names of the arguments, in the order of ARGV, in the same form.
+        names: All of these names, without ``*``.
+    """
 
     name: str
     text: str
@@ -62,7 +68,7 @@ class Script:
 
 @cache
 def read_script(package: str, name: str) -> Script:
-    """Read the script ``<name>.lua`` of a dotted package. ``name`` may begin with folders and slashes."""
+    """Read the script ``<name>.lua`` from the files of a package. ``name`` may begin with folders and slashes."""
     source = _source(package, name)
     header = _header(name, source)
     parts: dict[str, str] = {}
@@ -95,7 +101,10 @@ def _header(name: str, source: str) -> dict[str, tuple[str, ...]]:
 
 
 def _add_parts(package: str, beside: PurePosixPath, names: Sequence[str], parts: dict[str, str]) -> None:
-    """Add the texts of parts to ``parts`` by name. The parts that a part uses are added before it."""
+    """Add the texts of the named parts to ``parts``, each after the parts that it uses itself.
+
+    A part is looked up in the folder ``beside``, and otherwise in this package.
+    """
     for name in names:
         try:
             text = _source(package, f"{beside}/{name}")

@@ -23,9 +23,9 @@ _KEPT_PROBLEMS = 100
 
 
 class Assembly:
-    """Collects the events of one file. ``has_numbered`` says whether ``next_id`` has made an id.
+    """Collects the events of one file, for all formats. Problems do not stop the reading: ``finish`` reports them.
 
-    Problems do not stop the reading. ``finish`` reports their number and the first few.
+    ``has_numbered`` says whether ``next_id`` has made an id.
     """
 
     def __init__(self, path: Path, options: ReaderOptions) -> None:
@@ -53,7 +53,7 @@ class Assembly:
         return event_id
 
     def next_time_us(self, value: object, advice: str) -> int:
-        """Return the time of the next event. It is ``value``, or the position of the event if lines are numbered.
+        """Return the time of the next event: ``value``, or with ``times: line`` the position of the event in the file.
 
         ``advice`` says how to correct a missing time.
         """
@@ -86,9 +86,9 @@ class Assembly:
             self._problems.append(f"{_describe(place)}: {reason}")
 
     def finish(self) -> list[Event]:
-        """Return the events, in file order or sorted by time, as the options say. Ties stay in file order.
+        """Return the events, sorted by time or in file order, as the options say. Ties stay in file order.
 
-        Raises ``EventFileError`` if there were problems.
+        Raises ``EventFileError`` with the number of problems and the first few, if there were any.
         """
         if self._problem_count == 0:
             if self._dropped and self.options.on_dropped is not None:
@@ -111,7 +111,7 @@ class Assembly:
         )
 
     def note_missing(self, attribute: str) -> None:
-        """Count a value of an attribute that is treated as missing, because it cannot be read."""
+        """Count a value of an attribute that cannot be read and is treated as missing."""
         self._missing[attribute] += 1
 
     def _note_missing(self) -> None:
@@ -136,5 +136,5 @@ def _describe(place: Place) -> str:
 
 
 def attribute_name(key: str, names: Mapping[str, Any]) -> str:
-    """Return the attribute that a key option names. A prefix ``data.`` is removed if ``names`` lacks the key."""
+    """Return the attribute that a key option names. If ``names`` lacks it, a prefix ``data.`` is removed."""
     return key if key in names else key.removeprefix("data.")

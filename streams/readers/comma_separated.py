@@ -64,7 +64,7 @@ class CellPlaces:
 
 
 def form_of(path: Path, options: ReaderOptions) -> CsvForm:
-    """Detect the CSV form of a file of events, before any event is read."""
+    """Detect the form of a CSV file of events, such as its delimiter, before any event is read."""
     places = _places(options, {})
     columns = {places.type, places.time, *places.ids, *places_of(places.key)}
     return examine(path, options, {*columns, *(name.removeprefix("data.") for name in columns)}, places.time)
@@ -159,9 +159,9 @@ def _id(row: list[str], places: tuple[int, ...]) -> str:
 
 
 def read_row(row: list[str], columns: CellPlaces, assembly: Assembly) -> Event:
-    """Read the event of a row.
+    """Read the event of a row of CSV.
 
-    ``assembly`` gives the event its time if lines are numbered, and an id if the file has none.
+    ``assembly`` counts rows and makes the id of an event without one. With ``times: line``, it also makes the time.
     """
     if fault := width_fault(row, columns.width):
         raise EventRejected(fault)

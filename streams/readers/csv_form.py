@@ -38,6 +38,8 @@ class CsvForm:
 
     Attributes:
         has_mark: Whether the first line is ``sep=...``, as spreadsheets write it.
+        types: Types of the columns that are not texts.
+        options: The options of the reader, with the detected order of dates.
     """
 
     delimiter: str
@@ -84,7 +86,7 @@ class CsvForm:
 
 
 def examine(path: Path, options: ReaderOptions, required: Collection[str], time: str | None) -> CsvForm:
-    """Detect the form of a CSV file. Notices report detected properties that differ from the defaults.
+    """Detect the form of a CSV file. A notice (``on_notice``) reports each detected property that is not the default.
 
     ``required`` are the columns that an event needs. The delimiter that finds most of them is chosen. ``time`` is the
     column of the time. Raises ``EventFileError`` if several delimiters are possible.
@@ -115,10 +117,12 @@ def examine(path: Path, options: ReaderOptions, required: Collection[str], time:
 
 @dataclass(slots=True)
 class _Column:
-    """Statistics of the cells of a column.
+    """Statistics of the cells of a column, from which its type follows.
 
     Attributes:
+        filled: Number of cells that are not empty.
         numeric: Number of cells that could be numbers or booleans.
+        forms: The forms of numbers or booleans (``_forms``) that all cells so far have.
         digits: Number of digits after the point in the first cell with a point. None before the first such cell.
         odd: The first cell after which no form fits all cells.
     """
@@ -157,7 +161,10 @@ class _Column:
 
 
 def _forms(text: str, digits: int | None) -> set[str]:
-    """Return the forms of numbers or booleans that a text has. Within a form, different texts have different values."""
+    """Return the forms of numbers or booleans that a cell fits. In a form, different texts have different values.
+
+    ``digits`` is the number of digits after the point that the form ``fixed`` requires.
+    """
     if _WHOLE.fullmatch(text):
         return {"whole", "shortest"} if -(2**63) <= int(text) < 2**63 else set()
     if point := _POINT.fullmatch(text):
@@ -187,7 +194,7 @@ def _number(text: str, *, has_comma: bool) -> int | float | None:
 
 
 def _delimited(header: str, path: Path, options: ReaderOptions, required: Collection[str]) -> CsvForm:
-    """Return the form with the delimiter of the options or the mark (``sep=``), or else the most suitable delimiter."""
+    """Return the form with its delimiter: from the options, from the mark (``sep=``), or else the most suitable one."""
     mark = re.fullmatch(r'"?sep=(.)"?\s*', header)
     if mark is not None or options.delimiter is not None:
         delimiter = options.delimiter or (mark[1] if mark else ",")
@@ -205,7 +212,10 @@ def _delimited(header: str, path: Path, options: ReaderOptions, required: Collec
 
 
 def _columns(path: Path, form: CsvForm, time: str | None) -> tuple[Sequence[_Column], set[str]]:
-    """Return the columns of a file, and the orders of day and month in its dates. Damage ends the examination."""
+    """Return the statistics of all columns, and the orders of day and month in dates that have only one meaning.
+
+    Damage of the file ends the examination.
+    """
     columns: list[_Column] = []
     orders: set[str] = set()
     place: int | None = None

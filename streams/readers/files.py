@@ -81,9 +81,10 @@ def read_batch(
     progress: Progress | None = None,
     read: Collection[str] | None = None,
 ) -> EventBatch:
-    """Read the events of ``read_events`` as one batch. Many JSON lines are read by columns, which is much faster.
+    """Read the events of a file as ``read_events`` does, but as one batch.
 
-    ``read`` names the needed attributes, and applies to files that have columns. None means all attributes.
+    Many JSON lines are read by columns, which is much faster. ``read`` names the needed attributes, and applies to
+    files that have columns. None means all attributes.
     """
     path, settings = Path(path), options or ReaderOptions()
     if (kind := _kind(path)) in _TABLES:

@@ -48,9 +48,9 @@ def read_jsonl(stream: io.BufferedReader, path: Path, options: ReaderOptions) ->
 
 
 def read_line(text: bytes, declaration: StreamDeclaration, assembly: Assembly) -> Event:
-    """Read the event of a line.
+    """Read the event of a JSON line.
 
-    ``assembly`` gives the event its time if lines are numbered, and an id if the line has none.
+    ``assembly`` counts lines and makes the id of an event without one. With ``times: line``, it also makes the time.
     """
     try:
         value = decode_json(text)
@@ -71,7 +71,7 @@ def is_utf8(text: bytes) -> bool:
 
 
 def read_object(value: object, declaration: StreamDeclaration, assembly: Assembly) -> Event:
-    """Read the event of a decoded line; see ``read_line``."""
+    """Read the event of a decoded JSON line, as ``read_line`` does."""
     line = require_object(value)
     check_extent(line)
     path = declaration.mapping.time
@@ -88,7 +88,10 @@ def read_object(value: object, declaration: StreamDeclaration, assembly: Assembl
 
 
 def identified(line: Mapping[str, Any], time_us: int, declaration: StreamDeclaration, assembly: Assembly) -> Event:
-    """Read the event of an object with a known time. It gets a numbered id if it has none and no option names one."""
+    """Read the event of an object whose time is already known.
+
+    If the object has no id, and no option names the place of ids, the event gets a numbered id from ``assembly``.
+    """
     mapping = declaration.mapping
     timed = with_value(line, mapping.time, time_us)
     if not isinstance(mapping.id, str):
@@ -100,7 +103,7 @@ def identified(line: Mapping[str, Any], time_us: int, declaration: StreamDeclara
 
 
 def declaration_of(options: ReaderOptions) -> StreamDeclaration:
-    """Return a stream declaration for reading with these options.
+    """Return the declaration of a stream whose field mapping reads lines as these options say.
 
     If the options say where a member is, all other members of a line are attributes.
     """

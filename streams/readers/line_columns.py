@@ -37,7 +37,7 @@ _MEMBERS = {kernel.ID: b"id", kernel.TYPE: b"type", kernel.DATA: b"data", kernel
 
 
 def read_line_columns(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> EventBatch | None:
-    """Read the events of a JSON lines file by time. Ties stay in file order.
+    """Read the events of a JSON lines file by columns, sorted by time. Ties stay in file order.
 
     Return None if the file is partly invalid or has too many unusual lines. The caller then reads it line by line.
     """
@@ -118,7 +118,10 @@ class _ChunkReader:
     def _read_odd(
         self, chunk: bytes, lines: kernel.Lines, unusual: NDArray[np.intp], *, is_first: bool
     ) -> dict[int, Event] | None:
-        """Return the events of the unusual lines by row. Return None if one of them is rejected or has no id."""
+        """Read the lines that the kernel could not read as single lines. Return their events by row.
+
+        Return None if a line is rejected or has no id.
+        """
         events: dict[int, Event] = {}
         declaration = declaration_of(self.options)
         ends = [*lines.starts[1:].tolist(), len(chunk)] if len(unusual) else []
@@ -138,7 +141,10 @@ class _ChunkReader:
 
 
 def _by_type(text: NDArray[np.uint8], readings: Mapping[str, kernel.Lines], key: Mapping[str, str]) -> kernel.Lines:
-    """Merge readings of the same lines, one reading for each key path. Each line is taken from the path of its type."""
+    """Merge readings of the same lines that differ in the path of the key.
+
+    Each line is taken from the reading with the key path of its event type.
+    """
     first = next(iter(readings.values()))
     merged = _room_for(len(first.kinds))
     merged.starts[:] = first.starts
@@ -155,7 +161,7 @@ def _by_type(text: NDArray[np.uint8], readings: Mapping[str, kernel.Lines], key:
 
 
 def _line_form(path: str, options: ReaderOptions) -> kernel.LineForm | None:
-    """Return how the kernel reads lines with the key at a path. Return None if the kernel cannot read such lines."""
+    """Return the kernel's instructions for lines with the key at a path. Return None if it cannot read such lines."""
     if options.columns != Columns() or options.clock not in _USUAL_CLOCKS or options.encoding is not None:
         return None
     first, *inside = path.split(".")

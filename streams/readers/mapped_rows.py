@@ -30,11 +30,12 @@ _SHOWN_BYTES = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawRow:
-    """A row of a file.
+    """A row of a file, before it is read as an event.
 
     Attributes:
         place: Number of the line (JSON lines, CSV) or row (Parquet), from 1. For XES it is a description in words.
         body: A JSON object as written, not checked. If the row is faulty, these are its first bytes.
+        fault: Why the row cannot be read. None if it is not known to be faulty.
     """
 
     place: int | str
@@ -76,7 +77,10 @@ RowReader: TypeAlias = Callable[[io.BufferedReader, Path, RowLayout, ReaderOptio
 
 
 def mapped_row(row: RawRow, path: Path, key: KeyForm, options: ReaderOptions) -> RawRow:
-    """Convert a row to a CloudEvent with its key at the path ``key``. The row is an object of the file's columns."""
+    """Convert a row in the form that the options describe to a CloudEvent with its key at the path ``key``.
+
+    ``path`` is the file. A row that is rejected is returned with its fault.
+    """
     if row.fault is not None:
         return row
     declaration = declaration_of(options)
@@ -92,7 +96,7 @@ def mapped_row(row: RawRow, path: Path, key: KeyForm, options: ReaderOptions) ->
 
 
 def raw_lines(stream: io.BufferedReader, max_row_bytes: int) -> Iterator[RawRow]:
-    """Yield the non-empty lines of a file with their numbers. Lines are cut soon after ``max_row_bytes``."""
+    """Yield the non-empty lines of a file with their numbers. Longer lines are cut to about ``max_row_bytes``."""
     number = 0
     while line := stream.readline(max_row_bytes + 2):
         number += 1

@@ -111,7 +111,7 @@ def reading_of(declared: StreamDeclaration) -> ReaderOptions:
 def key_in_files(key: KeyForm) -> KeyForm | None:
     """Return the place of a stream's key in files of events, or None for the default place.
 
-    Files have a key with the path ``subject`` under ``key``.
+    Files have a key with the path ``subject`` in the member ``key``.
     """
     if not isinstance(key, Mapping):
         return None if key in _USUAL_KEYS else key

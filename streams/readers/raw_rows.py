@@ -121,7 +121,10 @@ def _arranged(cells: Mapping[str, Any], made_up_id: str, layout: RowLayout) -> d
 
 
 def _nested(cells: Mapping[str, Any]) -> dict[str, Any]:
-    """Make nested objects from names with dots. A name is not split if a part of it already has a plain value."""
+    """Make nested objects from cells whose names have dots, such as ``order.id``.
+
+    A name is not split if a part of it already has a plain value.
+    """
     whole: dict[str, Any] = {}
     for name, value in cells.items():
         *parents, last = name.split(".")
@@ -155,7 +158,7 @@ def _parquet_rows(path: Path, layout: RowLayout, zone: str | None) -> Iterator[R
 
 
 def _local_time_as_text(row: dict[str, Any], column: str) -> None:
-    """Replace a time without a zone by its text. Otherwise it would be read as UTC before the zone is applied."""
+    """Replace a time without a zone in a column by its text, so that it is not read as UTC but in the stream's zone."""
     value = row.get(column)
     if isinstance(value, datetime) and value.tzinfo is None:
         row[column] = value.isoformat()
@@ -171,7 +174,7 @@ def _columns_row(row: Mapping[str, Any], number: int, source: tuple[Path, RowLay
 
 
 def _xes_rows(stream: io.BufferedReader, path: Path, layout: RowLayout, _options: ReaderOptions) -> Iterator[RawRow]:
-    """Yield all events of a log, sorted by time, even if the log is damaged. Faulty rows come first."""
+    """Yield all events of an XES log as rows, sorted by time. Faulty rows come first, even of a damaged log."""
     refuse_columns(path, layout.mapping or ReaderOptions())
     assembly = Assembly(path, layout.mapping or ReaderOptions())
     events: list[tuple[str, Event]] = []

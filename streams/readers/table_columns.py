@@ -54,7 +54,7 @@ def batch_of_table(
 
 
 def columns_read(names: Sequence[str], options: ReaderOptions, read: Collection[str] | None) -> list[str]:
-    """Return the columns of a table that are needed for events with the attributes ``read``. None means all columns.
+    """Return the names of the columns that are needed for events with the attributes ``read``. None means all columns.
 
     If a needed name is not a column, all columns are returned, because the name may be a member of a struct. If it does
     not exist at all, this is reported later, with a list of the columns.
@@ -123,7 +123,10 @@ class _TableReader:
         return self.options.columns.time or "time"
 
     def _column(self, name: str, what: str) -> pa.Array:
-        """Return the column with a name, or the values at a path inside structs. Errors name the member ``what``."""
+        """Return the column with a name, or the values at a path inside structs.
+
+        ``what`` is its purpose in error messages.
+        """
         names = self.table.schema.names
         if name in names:
             return _whole(self.table.column(name))
@@ -186,7 +189,7 @@ class _TableReader:
         return times_us
 
     def _attributes(self) -> tuple[list[tuple[str, pa.Array]], dict[Path, pa.Array]]:
-        """Return the attributes in two forms: as members of JSON objects, and as columns for conditions by path."""
+        """Return the attributes twice: as columns for JSON objects by name, and as decoded columns by path."""
         members, typed = [], dict[Path, pa.Array]()
         for name, column in self._selected():
             values = typed_values(column)
@@ -263,7 +266,7 @@ def _faulty(is_bad: pa.Array, name: str, what: str) -> EventRejected:
 
 
 def _encoded(texts: pa.Array) -> pa.DictionaryArray:
-    """Encode texts as a dictionary in which each text occurs once. Rows need not use all of its texts."""
+    """Encode texts as a dictionary without repeated texts. Some texts of the dictionary may be in no row."""
     if not pa.types.is_dictionary(texts.type):
         return texts.dictionary_encode()
     names = texts.dictionary.to_pylist()
@@ -277,7 +280,10 @@ def _decoded(texts: pa.Array) -> pa.Array:
 
 
 def _times(column: pa.Array, name: str, clock: TimeForm) -> NDArray[np.int64]:
-    """Convert a column without nulls to microseconds since 1970."""
+    """Convert a column of times without nulls to microseconds since 1970.
+
+    ``clock`` is the form of texts and numbers.
+    """
     kind = column.type
     if pa.types.is_null(kind):  # no rows
         return np.zeros(0, np.int64)
@@ -303,7 +309,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _moments(column: pa.Array, clock: TimeForm) -> NDArray[np.int64]:
-    """Convert timestamps to microseconds. If clocks skip a local time or show it twice, each time is read singly."""
+    """Convert timestamps to microseconds. If the zone skips a local time or repeats it, each time is read singly."""
     times = floored(column)
     if times.type.tz is None and clock.zone is not None:
         try:

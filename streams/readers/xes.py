@@ -49,7 +49,10 @@ Attributes: TypeAlias = Mapping[str, tuple[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """A trace as written. ``number`` counts from 1. ``classifiers`` are by name, as declared before the trace."""
+    """A trace of an XES log, not checked. ``number`` counts from 1.
+
+    ``classifiers`` have the names declared before it.
+    """
 
     number: int
     attributes: Attributes
@@ -95,7 +98,7 @@ def refuse_columns(path: Path, options: ReaderOptions) -> None:
 
 
 def type_keys(trace: Trace, options: ReaderOptions) -> tuple[str, ...]:
-    """Return the attributes whose values make up the types of a trace's events. An unknown classifier is rejected."""
+    """Return the attributes that make up the event types of a trace. An unknown classifier is rejected."""
     if options.classifier is None:
         return (CASE_NAME,)
     if options.classifier not in trace.classifiers:
@@ -107,7 +110,10 @@ def type_keys(trace: Trace, options: ReaderOptions) -> tuple[str, ...]:
 def read_event(
     case: str, attributes: Attributes, assembly: Assembly, options: ReaderOptions, keys: Sequence[str]
 ) -> Event:
-    """Read the event of an XES element. Its type is made of the values of the attributes ``keys``."""
+    """Read the event of an XES element. Its type joins the values of the attributes ``keys`` with ``+``.
+
+    ``case`` is the name of its trace, which is also its correlation key, unless the options name another one.
+    """
     event_id = assembly.next_id(case)
     time_us = assembly.next_time_us(
         attributes[_TIME][1] if _TIME in attributes else None, f"give the event a date {_TIME}"
@@ -180,7 +186,7 @@ def _parse_traces(stream: io.BufferedReader, path: Path) -> Iterator[Trace]:
 
 
 def _classifier_keys(written: str) -> tuple[str, ...]:
-    """Split the attributes of a classifier at blanks. A name with blanks is in quotes."""
+    """Split the attribute names of a classifier at blanks. A name with blanks is in quotes."""
     return tuple(quoted or plain for quoted, plain in re.findall(r"'([^']*)'|(\S+)", written))
 
 

@@ -40,7 +40,10 @@ class BusinessHours:
 
     @classmethod
     def of_intervals(cls, zone: str, opens: Us, closes: Us, begins: Us, ends: Us) -> BusinessHours:
-        """Create the hours of at least one interval. ``begins`` and ``ends`` have the business day of each interval."""
+        """Create the hours from at least one interval.
+
+        ``begins`` and ``ends`` have the start and end of the business day of each interval.
+        """
         is_first = np.append([True], begins[1:] != begins[:-1])
         return cls(zone, opens, closes, begins[is_first], ends[is_first])
 
@@ -75,9 +78,10 @@ class BusinessHours:
         )
 
     def after_days(self, times: Us, days: Us) -> Us:
-        """Return for each time the end of the business day that is ``days`` business days later, or ``NEVER``.
+        """Return for each time the end of the business day that is ``days`` business days later.
 
-        Day 0 is the last business day that has started at the given time.
+        Day 0 is the last business day that has started at the given time. The result is ``NEVER`` if the time or this
+        day is outside the years of the calendar.
         """
         place = np.searchsorted(self.begins, times, side="right") + np.minimum(days, len(self.begins)) - 1
         is_known = place < len(self.ends)

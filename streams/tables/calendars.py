@@ -48,11 +48,14 @@ PublicHolidays: TypeAlias = Callable[[Mapping[str, Any], int, int], Collection[d
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calendar:
-    """A declared calendar.
+    """A declared calendar of business hours.
 
     Attributes:
         hours: Intervals of each weekday, Monday first.
+        closed: Holidays.
         exceptions: Intervals of single days, which override the usual hours and holidays.
+        years: The first and last year.
+        document: The declaration.
     """
 
     zone: str
@@ -63,7 +66,7 @@ class Calendar:
     document: Mapping[str, Any]
 
     def days(self) -> Iterator[tuple[date, Minutes]]:
-        """Yield the days of the calendar's years, each with its hours."""
+        """Yield each day of the calendar's years with its intervals of business hours."""
         day, last = date(self.years[0], 1, 1), date(self.years[1], 12, 31)
         while day <= last:
             usual = () if day in self.closed else self.hours[day.weekday()]
@@ -101,7 +104,10 @@ def read_calendar(document: Mapping[str, Any], public_holidays: PublicHolidays) 
 
 
 def keep_calendar(name: str, calendar: Calendar) -> TableVersion:
-    """Store a calendar as version 1 of a table in the cache folder. Refuse a calendar with no or too many intervals."""
+    """Store a calendar in the cache folder, as version 1 of a table.
+
+    Raises ``CalendarRefused`` if it has no or too many intervals.
+    """
     if (number := sum(len(minutes) for _, minutes in calendar.days())) > _MOST_ROWS:
         raise _refused("years", f"they have {number:,} intervals of business time; at most {_MOST_ROWS:,} are taken")
     zone = zone_of(calendar.zone)
@@ -122,13 +128,16 @@ def keep_calendar(name: str, calendar: Calendar) -> TableVersion:
 
 
 def document_of(rows: pa.RecordBatch) -> dict[str, Any]:
-    """Return the declaration of a calendar from its rows."""
+    """Return the declaration of a calendar from the rows of its table."""
     document: dict[str, Any] = orjson.loads(rows.column("document")[0].as_py())
     return document
 
 
 def _moment(day: date, minute: int, zone: tzinfo) -> int:
-    """Return the moment of a minute of a day in a zone, in microseconds UTC. A skipped minute has the next moment."""
+    """Return the moment of a minute of a local day in microseconds UTC.
+
+    If clocks skip the minute, the next moment counts.
+    """
     local = datetime(day.year, day.month, day.day) + timedelta(minutes=minute)  # noqa: DTZ001 - as clocks show it
     moment = local.replace(tzinfo=zone).astimezone(UTC)
     if moment.astimezone(zone).replace(tzinfo=None) != local:  # clocks skip this minute

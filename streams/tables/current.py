@@ -29,7 +29,10 @@ Row: TypeAlias = Sequence[Any] | None
 
 @dataclass(frozen=True)
 class OpenTable:
-    """A version of a table. ``changes`` has the rows that were changed later, by key, and None for a removed row."""
+    """A version of a table whose files are mapped.
+
+    ``changes`` has the rows changed since, by key; None: a removed row.
+    """
 
     version: TableVersion
     table: MappedTable
@@ -37,7 +40,7 @@ class OpenTable:
 
     @cached_property
     def _changed(self) -> tuple[MappedTable, NDArray[np.bool_]]:
-        """The changed rows as a table, and a mask that is false for removed rows."""
+        """The changed rows as a table, and a mask over them that is false for removed rows."""
         form = self.version.form
         rows = [[None] * len(form.columns) if row is None else row for row in self.changes.values()]
         columns = [
@@ -51,7 +54,7 @@ class OpenTable:
         return hours_of(self.table.columns)
 
     def values_for(self, column: str | None, keys: pa.Array) -> pa.Array:
-        """Return the value of a column for each key, as ``Tables.looked_up`` does.
+        """Return the value of a column for each key text, or null for a null or unknown key or an unknown column.
 
         Without ``column``, return whether each key has a row.
         """
@@ -69,7 +72,7 @@ class OpenTable:
         )
 
     def rows(self) -> pa.RecordBatch:
-        """Return the current rows. The unchanged rows of the version are first, then the changed rows."""
+        """Return the current rows: the unchanged rows of the version first, then the changed rows."""
         form, columns = self.version.form, list(self.table.columns)
         if self.changes:
             changed, exists = self._changed
@@ -90,7 +93,7 @@ class OpenTable:
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables at a position of the log. They are immutable, so a batch keeps the tables with which it was read.
+    """The reference tables at a position of the log. They are immutable, so a batch keeps the tables of its position.
 
     Attributes:
         versions: The versions of each table by name. In a run over past events, a table may have several versions. They
@@ -130,9 +133,9 @@ class Tables:
     def looked_up(
         self, name: str, column: str | None, keys: Sequence[pa.Array], times_us: NDArray[np.int64] | None
     ) -> pa.Array:
-        """Return the value of a column for each key. It is null for a null key.
+        """Return the value of a column for each key.
 
-        It is also null for a key without row, and for an unknown table or column.
+        The value is null for a null key, a key without row, and an unknown table or column.
 
         Args:
             name: The table.
@@ -154,7 +157,7 @@ class Tables:
     def hours(
         self, calendar: str, times_us: NDArray[np.int64] | None, size: int
     ) -> Iterator[tuple[NDArray[np.intp], BusinessHours]]:
-        """Yield pairs for a calendar: the indices of the rows that read one of its versions, and this version's hours.
+        """Yield each version of a calendar that is read: the indices of the rows that read it, and its hours.
 
         An unknown calendar yields nothing. ``times_us`` selects versions as in ``looked_up``. ``size`` is the number of
         rows.
@@ -182,7 +185,7 @@ class Tables:
 
 
 def require_table(tables: Mapping[str, Any], name: str) -> None:
-    """Check that a table or a calendar exists. Raises ``TableUnknown`` or ``CalendarUnknown``."""
+    """Raise ``TableUnknown`` or ``CalendarUnknown`` unless a table or a calendar has the given name."""
     if name in tables:
         return
     kind, error = ("calendar", CalendarUnknown) if name.startswith(PREFIX) else ("table", TableUnknown)
@@ -197,7 +200,7 @@ def require_table(tables: Mapping[str, Any], name: str) -> None:
 
 
 def require_lookup(forms: Mapping[str, TableForm], name: str, column: str | None, keys: int | None) -> None:
-    """Check that a table exists and has the column and the number of keys of a lookup (``Lookup``)."""
+    """Raise an error unless a table exists and has the column and the number of keys of a lookup (``Lookup``)."""
     require_table(forms, name)
     forms[name].require(name, column, keys)
 
@@ -208,7 +211,10 @@ def _version_numbers(versions: Sequence[OpenTable], times_us: NDArray[np.int64])
 
 
 def _values(table: MappedTable, rows: NDArray[np.int64], column: str | None, keys: pa.Array) -> pa.Array:
-    """Return the values of rows (null for row -1). Without ``column``, return whether rows exist (null for null)."""
+    """Return the values of a column at row indices, and null at index -1.
+
+    Without ``column``, return whether each index is a row, and null for null ``keys``.
+    """
     if column is None:
         return pc.if_else(keys.is_null(), pa.scalar(None, pa.bool_()), column_of(rows >= 0))
     return table.column(column).take(pa.array(rows, mask=rows < 0))

@@ -38,7 +38,7 @@ _CODEC = "zstd"
 
 
 def fetching(read: Callable[[str, int], bytes | None]) -> Fetch:
-    """Return a ``Fetch`` function for a store.
+    """Return a ``Fetch``, a function that fetches the content of a table from a store by its digest.
 
     ``read`` returns an item of a list in the store, by list key and index.
     """
@@ -55,7 +55,7 @@ def fetching(read: Callable[[str, int], bytes | None]) -> Fetch:
 
 
 def pieces_of_file(path: Path) -> Iterator[bytes]:
-    """Yield the content of a file as compressed pieces, which a store keeps as a list."""
+    """Yield the content of a table's file in compressed pieces, which a store keeps as a list."""
     with path.open("rb") as file:
         while part := file.read(_PIECE_BYTES):
             yield len(part).to_bytes(_SIZE_BYTES, "little") + pa.compress(part, codec=_CODEC, asbytes=True)
@@ -67,9 +67,9 @@ def piece_count(path: Path) -> int:
 
 
 class TableFiles:
-    """Opens tables by the digest of their content.
+    """Opens tables in the cache folder by the digest of their content.
 
-    ``fetch`` writes the content of a missing file. If it is None, all files must exist.
+    ``fetch`` provides the content of a missing file. If it is None, all files must exist.
     """
 
     def __init__(self, fetch: Fetch | None = None) -> None:
@@ -101,7 +101,10 @@ class TableFiles:
 
 @contextmanager
 def draft_file() -> Iterator[Path]:
-    """Create a file in the cache folder. After the block it is removed, unless ``keep_draft`` has moved it."""
+    """Create an empty file in the cache folder for the rows of a table. It is removed when the block ends.
+
+    ``keep_draft`` moves it before.
+    """
     folder = _folder()
     make_kept_folder(folder)
     handle, name = tempfile.mkstemp(_DRAFT, dir=folder)
@@ -113,9 +116,10 @@ def draft_file() -> Iterator[Path]:
 
 
 def keep_draft(draft: Path) -> tuple[str, int]:
-    """Move the rows of a table to their final path, together with their index. Return their digest and -1.
+    """Move a file of a table's rows to its final path, and write the index beside it.
 
-    If a key is repeated, nothing is moved, and the second value is the first row that repeats a key.
+    Return the digest of the rows and -1. If a key is repeated, nothing is moved, and the second value is the first row
+    that repeats a key.
     """
     form, rows = _read(draft)
     slots, repeated = slots_of(keys_in(form, rows))

@@ -37,9 +37,11 @@ def names_fault(names: Sequence[str]) -> str | None:
 
 
 class Lookup(NamedTuple):
-    """A lookup in a table. ``keys`` is the number of its keys, or None if every row is read.
+    """A lookup in a table, as a text of a pattern or document contains it.
 
-    If ``column`` is None, the lookup returns only whether the row exists.
+    Attributes:
+        column: The column. None: the lookup returns only whether the row exists.
+        keys: The number of keys. None: every row is read.
     """
 
     table: str
@@ -49,9 +51,11 @@ class Lookup(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableWish:
-    """The declaration of a table: its key, and the types of some columns. Other types are inferred from the rows.
+    """The declaration of a table before its rows are read.
 
-    If ``key`` is None, the first column is the key.
+    Attributes:
+        key: The columns of the key. None: the first column.
+        types: The types of some columns. Other types are inferred from the rows.
     """
 
     key: tuple[str, ...] | None
@@ -89,7 +93,7 @@ class TableWish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableForm:
-    """The columns of a table in order, with their types. Columns of the key are among them."""
+    """The form of a table: its columns in order with their types, and the columns of its key, which are among them."""
 
     key: tuple[str, ...]
     columns: Mapping[str, ValueType]
@@ -108,7 +112,10 @@ class TableForm:
                 )
 
     def require(self, table: str, column: str | None, keys: int | None) -> None:
-        """Refuse a lookup of an unknown column, or with a wrong number of keys. ``Lookup`` says what None means."""
+        """Raise ``TableColumnUnknown`` if a lookup names an unknown column or has a wrong number of keys.
+
+        None means no check, as in ``Lookup``. ``table`` is the name of the table.
+        """
         if column is not None and column not in self.columns:
             advice = did_you_mean(column, list(self.columns))
             raise TableColumnUnknown(
@@ -121,7 +128,10 @@ class TableForm:
             )
 
     def retyped(self, later: TableForm, column: str | None) -> str | None:
-        """Return the fault if a column has another kind of values in the form ``later``. Otherwise return None."""
+        """Return the fault in words if a column has values of another kind in the form ``later``.
+
+        Otherwise return None. Whole numbers, other numbers and times are of the same kind.
+        """
         before, after = self.columns.get(column or ""), later.columns.get(column or "")
         if before is None or after is None or _KIND.get(before, before) == _KIND.get(after, after):
             return None
@@ -140,10 +150,11 @@ class TableForm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableVersion:
-    """A version of a table: its form, and the digest of its content.
+    """A version of a table: its name, number, form, and the digest of its rows.
 
     Attributes:
         version: Counts from 1 for each name and never repeats.
+        rows: The number of rows.
         since_us: In a run over past events, the event time from which the version is read. If it is None, the version
             applies to events after its record in the log.
     """

@@ -20,7 +20,9 @@ _TAKEN = frozenset(["FREQ", "INTERVAL", "COUNT", "UNTIL", "BYMONTH", "BYMONTHDAY
 
 
 def days_of(text: str, first: date, last: date) -> Iterator[date]:
-    """Yield the days of whole-day events, from ``first`` to ``last``. Other events are ignored.
+    """Yield the days of the whole-day events in an iCalendar text, from ``first`` to ``last``.
+
+    Other events are ignored.
 
     Raises:
         CalendarRefused: The text is too large or cannot be read, or an event repeats in a way that is not supported.
@@ -76,7 +78,7 @@ def _days_of_event(event: dict[str, str], number: int, first: date, last: date) 
 
 
 def _length(event: dict[str, str], begin: date, number: int) -> int:
-    """Return the number of days of an event. ``DTEND`` is the day after its last day."""
+    """Return the number of days of an event that begins on ``begin``. ``DTEND`` is the day after its last day."""
     length = 1
     if "DTEND" in event:
         length = (_date(event["DTEND"], number) - begin).days or 1

@@ -22,7 +22,7 @@ _LEAST_SLOTS = 8
 
 @dataclass(frozen=True, eq=False)
 class MappedTable:
-    """The columns of a table and the index of its keys.
+    """The columns of a table and the index of its keys, possibly mapped from files.
 
     Attributes:
         keys: The keys of the rows, as ``key_texts`` returns them.
@@ -80,7 +80,7 @@ def form_in(schema: pa.Schema) -> TableForm:
 
 
 def rows_of(form: TableForm, columns: Sequence[pa.Array]) -> pa.RecordBatch:
-    """Build the rows of a table from its columns. The key is null if a part of the key is null or empty.
+    """Build the rows of a table from its columns.
 
     Equal rows have equal bytes, because the bytes of nulls are replaced.
     """
@@ -92,15 +92,16 @@ def rows_of(form: TableForm, columns: Sequence[pa.Array]) -> pa.RecordBatch:
 
 
 def keys_in(form: TableForm, rows: pa.RecordBatch) -> pa.Array:
-    """Return the keys of rows as texts."""
+    """Return the keys of rows as ``key_texts`` returns them."""
     return rows.column(list(form.columns).index(form.key[0]) if _has_own_texts(form) else len(form.columns))
 
 
 def key_texts(parts: Sequence[pa.Array]) -> pa.Array:
-    """Return keys as texts. ``parts`` are columns of texts or whole numbers. A null or empty part makes the key null.
+    """Return the keys of rows as texts. ``parts`` are the columns of the key, of texts or whole numbers.
 
-    JSON has one type of number, and identifiers are written as numbers or texts, so the number 17 is the key ``17``. In
-    a key of several parts, each part but the last is preceded by its length.
+    A null or empty part makes the key null. JSON has one type of number, and identifiers are written as numbers or
+    texts, so the number 17 is the key ``17``. In a key of several parts, each part but the last is preceded by its
+    length.
     """
     texts = [part if pa.types.is_string(part.type) else part.cast(pa.string()) for part in parts]
     texts = [pc.if_else(pc.equal(pc.binary_length(text), 0), pa.scalar(None, pa.string()), text) for text in texts]
@@ -109,7 +110,7 @@ def key_texts(parts: Sequence[pa.Array]) -> pa.Array:
 
 
 def slots_of(keys: pa.Array) -> tuple[NDArray[np.uint32], int]:
-    """Return the index of keys, and the first row whose key an earlier row has, or -1 if no key is repeated."""
+    """Build the index of keys. Return it with the first row whose key an earlier row has, or with -1."""
     from streams.kernels.key_index import index_keys  # noqa: PLC0415 - loads the compiler
 
     slots = np.zeros(max(_LEAST_SLOTS, 1 << (2 * len(keys) - 1).bit_length() if len(keys) else 0), np.uint32)
@@ -125,7 +126,7 @@ def _with_plain_nulls(column: pa.Array) -> pa.Array:
 
 
 def _has_own_texts(form: TableForm) -> bool:
-    """Return whether the key of a table is a single column of texts. If so, the column itself has the keys."""
+    """Check whether the key of a table is a single column of texts. The keys are then the column itself."""
     return len(form.key) == 1 and form.columns[form.key[0]] == "text"
 
 

@@ -28,7 +28,7 @@ _ROW = re.compile(r"Row #(\d+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Portion:
-    """Consecutive rows of a file.
+    """Consecutive rows of a file, as columns in the types of the table.
 
     Attributes:
         first: Number of the portion's first row in the file.
@@ -49,14 +49,14 @@ Portions: TypeAlias = Iterator[Portion]
 
 
 def refused_at(unit: str, number: int, reason: str, column: str = "") -> TableRefused:
-    """Return the error about a line, for the caller to raise. It names the column if this is known."""
+    """Return the error about a line or row of a file, for the caller to raise. ``unit`` is ``line`` or ``row``."""
     place = f"{unit} {number}, column {column!r}" if column else f"{unit} {number}"
     details = {"column": column} if column else {}
     return TableRefused(f"{place}: {reason}", line=number, **details)
 
 
 def csv_portions(path: Path, declaration: TableWish) -> Portions:
-    """Yield the rows of a CSV file in UTF-8. Its first line names the columns. An empty field is null."""
+    """Yield the rows of a CSV file in UTF-8, in portions. Its first line names the columns. An empty field is null."""
     names, is_alone = _header(path)
     if is_alone:
         form = declaration.form(names, lambda _: "text")
@@ -99,7 +99,7 @@ def _no_rows(form: TableForm) -> list[pa.Array]:
 
 
 def json_portions(path: Path, declaration: TableWish) -> Portions:
-    """Yield the rows of a file with a JSON object in each line. The first portion decides the columns."""
+    """Yield the rows of a file with a JSON object in each line, in portions. The first portion decides the columns."""
     form: TableForm | None = None
     first = 1
     for block in _blocks(path):
@@ -116,7 +116,7 @@ def json_portions(path: Path, declaration: TableWish) -> Portions:
 
 
 def parquet_portions(path: Path, declaration: TableWish) -> Portions:
-    """Yield the rows of a Parquet file."""
+    """Yield the rows of a Parquet file, in portions."""
     from pyarrow import parquet  # noqa: PLC0415 - needed for tables only
 
     try:
@@ -145,7 +145,10 @@ def parquet_portions(path: Path, declaration: TableWish) -> Portions:
 
 
 class _Unplaced(Exception):
-    """A row of a portion has a fault. The code that raises this does not know the number of the portion's first row."""
+    """A row of a portion has a fault.
+
+    ``row`` counts from the portion's first row, whose number in the file is unknown.
+    """
 
     def __init__(self, row: int, reason: str, column: str = "") -> None:
         self.row, self.reason, self.column = row, reason, column
@@ -230,7 +233,7 @@ def _slow_columns(objects: Sequence[dict[str, Any]], form: TableForm) -> list[pa
 
 
 def _fast_columns(block: bytes, lines: int, form: TableForm) -> list[pa.Array] | None:
-    """Return the columns of a block of plain lines, or None if lines may be faulty and must be read singly."""
+    """Return the columns of a block of JSON lines. Return None if lines may be faulty and must be read singly."""
     from pyarrow import json as arrow_json  # noqa: PLC0415 - needed for tables only
 
     kinds = {name: pa.string() if kind == "time" else VALUE_TYPES[kind] for name, kind in form.columns.items()}

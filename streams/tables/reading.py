@@ -39,7 +39,7 @@ _FIRST: Mapping[TableFormat, tuple[str, int]] = {"csv": ("line", 2), "jsonl": ("
 
 
 class TableLimits(NamedTuple):
-    """The largest size of a table."""
+    """The most rows and bytes of a table."""
 
     rows: int = 10_000_000
     size_bytes: int = 1 << 30
@@ -65,7 +65,10 @@ def media_type_of(kind: TableFormat) -> str:
 def keep_table(
     path: Path, kind: TableFormat, declaration: TableWish, limits: TableLimits = USUAL_LIMITS
 ) -> TableVersion:
-    """Read the rows of a table, and store them in the cache folder as version 0 of a table without a name."""
+    """Read the rows of a table from a file, and store them in the cache folder. Return version 0, without a name.
+
+    Raises ``TableRefused`` if the rows are faulty or too many.
+    """
     with draft_file() as parts, draft_file() as draft:
         form = _write_parts(path, kind, declaration, limits, parts)
         rows = _write_whole(parts, draft, form)
@@ -76,7 +79,10 @@ def keep_table(
 
 
 def keep_named(name: str, path: Path, declaration: TableWish) -> TableVersion:
-    """Read the first version of a table of this name, as ``keep_table`` does. Errors name the table."""
+    """Read a table from a file and store it in the cache folder. Return version 1 with a name.
+
+    Errors name the table.
+    """
     try:
         version = keep_table(path, format_of(path.name), declaration)
     except TableRefused as error:
@@ -87,7 +93,7 @@ def keep_named(name: str, path: Path, declaration: TableWish) -> TableVersion:
 
 
 def keep_rows(form: TableForm, rows: pa.RecordBatch) -> TableVersion:
-    """Store rows with distinct keys in the cache folder as version 0 of a table without a name."""
+    """Store rows with distinct keys in the cache folder. Return version 0 of a table, without a name."""
     with draft_file() as draft:
         _write(rows_of(form, rows.columns), draft)
         digest, _ = keep_draft(draft)
@@ -97,10 +103,10 @@ def keep_rows(form: TableForm, rows: pa.RecordBatch) -> TableVersion:
 def read_row(
     form: TableForm, parts: Sequence[str], row: Mapping[str, Any] | None
 ) -> tuple[str, tuple[Any, ...] | None]:
-    """Return the key of a row as text, and its values by column order. The values are None if ``row`` is None.
+    """Check one row of a table. Return its key as text, and its values by column order, or None if ``row`` is None.
 
-    ``parts`` are the values of the key's columns, in their order. The row is refused if parts are missing, or a value
-    does not have the type of its column.
+    ``parts`` are the values of the key's columns, in their order. Raises ``TableRefused`` if parts are missing, or a
+    value does not have the type of its column.
     """
     if len(parts) != len(form.key) or not all(parts):
         key_names = ", ".join(form.key)
@@ -151,7 +157,10 @@ def _write_parts(path: Path, kind: TableFormat, declaration: TableWish, limits: 
 
 
 def _write_whole(parts: Path, draft: Path, form: TableForm) -> int:
-    """Write the rows as a single batch, so that each column is contiguous. Return the number of rows."""
+    """Copy the batches of ``parts`` to ``draft`` as a single batch, so that each column is contiguous.
+
+    Return the number of rows.
+    """
     with pa.memory_map(str(parts)) as source, pa.ipc.open_stream(source) as reader:
         (batch,) = reader.read_all().combine_chunks().to_batches() or [
             pa.RecordBatch.from_pylist([], schema=schema_of(form))

@@ -43,7 +43,10 @@ class Unfit(ValueError):
 
 
 def type_of_texts(texts: pa.Array) -> ValueType:
-    """Return the type that fits all texts of a CSV column. Identifiers with leading zeros remain texts."""
+    """Return the type that fits all texts of a CSV column.
+
+    Texts with leading zeros, such as identifiers, are no numbers.
+    """
     if texts.null_count < len(texts):
         for kind, form in _PLAIN.items():
             if pc.all(pc.match_substring_regex(texts, form)).as_py():
@@ -62,7 +65,7 @@ def type_of_values(values: list[Any]) -> ValueType:
 
 
 def type_in_arrow(kind: pa.DataType) -> ValueType | None:
-    """Return the type of a column of Parquet, or None if a table cannot store its values."""
+    """Return the table's type for a Parquet column of an Arrow type, or None if a table cannot store its values."""
     tests: Mapping[ValueType, Callable[[pa.DataType], bool]] = {
         "boolean": pa.types.is_boolean,
         "integer": pa.types.is_integer,
@@ -78,7 +81,7 @@ def type_in_arrow(kind: pa.DataType) -> ValueType | None:
 
 
 def of_texts(texts: pa.Array, kind: ValueType) -> pa.Array:
-    """Return a column of texts converted to the type ``kind``. Raises ``Unfit`` for a text of another type."""
+    """Convert the texts of a CSV column to the type ``kind``. Raises ``Unfit`` for a text of another type."""
     if kind == "text":
         return texts
     with suppress(pa.ArrowInvalid):
@@ -90,7 +93,7 @@ def of_texts(texts: pa.Array, kind: ValueType) -> pa.Array:
 
 
 def of_values(values: list[Any], kind: ValueType, *, takes_numbers: bool = False) -> pa.Array:
-    """Convert JSON values to a column. Raises ``Unfit`` for a value of another type.
+    """Convert JSON values to a column of the type ``kind``. Raises ``Unfit`` for a value of another type.
 
     ``takes_numbers`` says whether a column of texts accepts whole numbers too.
     """
@@ -104,7 +107,7 @@ def of_values(values: list[Any], kind: ValueType, *, takes_numbers: bool = False
 
 
 def of_arrow(values: pa.Array, kind: ValueType) -> pa.Array:
-    """Convert a column of Parquet to the type of the table. Raises ``Unfit`` or ``ArrowInvalid`` for other values."""
+    """Convert a Parquet column to the type ``kind``. Raises ``Unfit`` or ``ArrowInvalid`` for other values."""
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     value_type = type_in_arrow(values.type)
@@ -121,7 +124,7 @@ def of_arrow(values: pa.Array, kind: ValueType) -> pa.Array:
 
 
 def _in_utf8(texts: pa.Array) -> pa.Array:
-    """Return texts whose bytes are UTF-8, which Parquet does not check. Raises ``Unfit`` for other bytes."""
+    """Check that texts are UTF-8, which Parquet does not, and return them. Raises ``Unfit`` for other bytes."""
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:
@@ -133,7 +136,7 @@ def _in_utf8(texts: pa.Array) -> pa.Array:
 
 
 def _from_text(text: str, kind: ValueType) -> Any:
-    """Convert a CSV text to a type. A text that is not written in the type is returned unchanged."""
+    """Convert a CSV text to the type ``kind``. Return the text unchanged if it does not have this type."""
     if kind == "integer" and _INTEGER.fullmatch(text):
         return int(text)
     if kind == "number" and _NUMBER.fullmatch(text):
