@@ -19,13 +19,13 @@ _MOST_NUMBER = 1e300
 
 
 class Attribute(Protocol):
-    """Draws the values of one attribute, which may have several names."""
+    """A random attribute of simulated events. It may have several names, all of which get the same value."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
 
     def sample(self, rng: Generator, count: int) -> Sequence[Value]:
-        """Draw ``count`` independent values."""
+        """Draw ``count`` independent values of the attribute."""
         ...
 
 
@@ -40,7 +40,7 @@ class _Named:
 
 @dataclass(frozen=True, slots=True)
 class IntegerAttribute(_Named):
-    """A whole number, uniform over ``domain`` successive numbers, the first of which is ``least``."""
+    """A whole number, uniform over the ``domain`` numbers from ``least`` on."""
 
     domain: int
     least: int = 1
@@ -56,7 +56,7 @@ class IntegerAttribute(_Named):
 
 @dataclass(frozen=True, slots=True)
 class TextAttribute(_Named):
-    """A text, uniform over ``<name>-1`` to ``<name>-<domain>``."""
+    """A text, uniform over ``<name>-1``, ``<name>-2``, ... ``<name>-<domain>``."""
 
     domain: int
 
@@ -69,10 +69,10 @@ class TextAttribute(_Named):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdAttribute:
-    """A whole number under one or more names, which is at most ``threshold`` with probability ``fail_ratio``.
+    """A whole number that makes the condition ``[name > threshold]`` false with probability ``fail_ratio``.
 
-    In this case it is uniform from 1 to ``threshold``, otherwise from ``threshold + 1`` to ``highest``. So the
-    condition ``[name > threshold]`` is true with probability ``1 - fail_ratio``, independently for each event.
+    In this case it is uniform from 1 to ``threshold``, otherwise from ``threshold + 1`` to ``highest``. Values of
+    different events are independent. The number may have several names.
     """
 
     names: tuple[str, ...]

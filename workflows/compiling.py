@@ -81,7 +81,7 @@ def compile_workflow(
 
 
 def playable(model: WorkflowModel, limits: CompileLimits | None = None) -> ProcessTree | ProcessAutomaton:
-    """Return what the simulation plays: the model's tree if it consists of blocks, otherwise its automaton.
+    """Return the form of a model that can be simulated: its process tree if it consists of blocks, else its automaton.
 
     Raises ``AutomatonTooLarge`` if the model has neither.
     """
@@ -115,7 +115,10 @@ def _translation(source: Source) -> Translation:
 
 
 def _mixed_runs(translation: Translation, markings: Markings) -> str:
-    """Return the reason why a net may lack traces of its model, or an empty text if the net has all traces."""
+    """Return the reason why the net of a flow graph may lack traces of the graph. Return an empty text if it has all.
+
+    The reason is a block with concurrent runs whose tokens can mix in the net.
+    """
     nodes = [each.node for each in translation.counters if each.is_mixing and markings.has_two(each.place)]
     return (
         f"{nodes[0]} can be entered again while it runs, and an automaton cannot keep its runs apart" if nodes else ""
@@ -168,7 +171,7 @@ def _from_net(
 
 
 def _with_trap(error: UnsoundWorkflow, source: Source) -> UnsoundWorkflow:
-    """Extend an error by the elements of the drawing from which no path leads to an end.
+    """Return the error with an addition: the elements of the drawing from which no path leads to an end.
 
     The error itself cannot name all of them, because the net lacks the silent elements of the drawing.
     """
@@ -184,7 +187,7 @@ def _with_trap(error: UnsoundWorkflow, source: Source) -> UnsoundWorkflow:
 def _automaton(
     translation: Translation, limits: CompileLimits, progress: Progress | None
 ) -> tuple[ProcessAutomaton | None, str, tuple[str, ...]]:
-    """Return the automaton of a net or None, then the reason if it is None, then warnings."""
+    """Return the automaton of a net, the reason if there is none, and warnings."""
     warnings: tuple[str, ...] = ()
     try:
         markings = explore(translation.net, limits, progress)

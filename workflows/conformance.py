@@ -94,10 +94,10 @@ class DeviationCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConformance:
-    """The conformance of a log, with the frequency of each deviation and each unknown type, the most frequent first.
+    """The conformance of a log to a model, with the frequency of each deviation and each unknown type.
 
-    In a conforming trace no event leaves the model. A result is exact if the model has an automaton. Otherwise
-    constraints are checked, which may accept too much.
+    The most frequent ones come first. In a conforming trace no event leaves the model. A result is exact if the model
+    has an automaton. Otherwise constraints are checked, which may accept too much.
     """
 
     traces: int
@@ -114,7 +114,7 @@ class LogConformance:
 
     @property
     def complete_share(self) -> float:
-        """The share of complete traces, or 1 for an empty log."""
+        """The share of traces that are complete traces of the model, or 1 for an empty log."""
         return self.complete / self.traces if self.traces else 1.0
 
 

@@ -10,7 +10,7 @@ Point: TypeAlias = tuple[float, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A drawn element.
+    """A drawn element of a model.
 
     Attributes:
         kind: The symbol to draw, such as ``task``, ``exclusive``, ``parallel``, ``inclusive``, ``event-based``,
@@ -35,7 +35,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
-    """A drawn flow: a line through at least two points."""
+    """A drawn flow or arc of a model: a line through at least two points."""
 
     element: str
     points: tuple[Point, ...]

@@ -56,7 +56,10 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowModel:
-    """A model as read. ``name`` may be empty. ``diagram`` is the drawing in the file, or None."""
+    """A workflow model in the form in which it was read: a process tree, a flow graph or a net.
+
+    ``name`` may be empty. ``diagram`` is the drawing in the file, or None.
+    """
 
     name: str
     format: ModelFormat

@@ -41,7 +41,7 @@ _LAST = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderSettings:
-    """The adjustable settings of the order workflow.
+    """The adjustable settings of the order workflow (see this module).
 
     Attributes:
         local: Probability that local stock is used. ``reject`` and ``cancel`` are the probabilities of RejectOrder and

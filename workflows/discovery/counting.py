@@ -16,7 +16,7 @@ MAX_CELLS = 4_000_000
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Tally:
-    """The counts of one kind of constraint over a log.
+    """The counts of one kind of constraint over a log, for all types or pairs of types.
 
     ``tested`` counts the traces that activate a constraint. ``broken`` counts the activating traces that break it. Both
     are int64 arrays with an axis for each event type of the constraint: (types,) or (types, types).
@@ -27,7 +27,7 @@ class Tally:
 
 
 def count_plain(log: EncodedLog) -> Mapping[str, Tally]:
-    """Count orders, occurrence constraints and end events over the traces of a log.
+    """Return the tallies of orders, occurrence constraints and end events over the traces of a log.
 
     The traces that activate a constraint:
 
@@ -58,7 +58,7 @@ def count_plain(log: EncodedLog) -> Mapping[str, Tally]:
 
 
 def count_rules(log: EncodedLog) -> Mapping[str, Tally]:
-    """Count DECLARE rules over the traces of a log.
+    """Return the tallies of DECLARE rules (``response``, ``precedence``, ...) over the traces of a log.
 
     Traces with the first type activate a response. Traces with the second type activate a precedence. All traces
     activate ``init`` and ``last``.
@@ -98,7 +98,7 @@ def _per_first(
 
 
 def _orders(log: EncodedLog, seen: Occurrences) -> Counts:
-    """Return, for each pair of types, the number of traces with an event of the first type after one of the second.
+    """Return, for each pair of types, the number of traces in which the first type occurs after the second.
 
     On the diagonal, it is the number of traces with at least two events of the type.
     """
@@ -143,7 +143,7 @@ def _alternations(log: EncodedLog, seen: Occurrences, *, is_response: bool) -> C
 
 
 def _gaps(log: EncodedLog, seen: Occurrences, group: Counts, *, is_response: bool) -> tuple[Counts, Counts]:
-    """Return where the gap of each event begins and ends, as indices into ``log.codes``.
+    """Return where the gap of each event in ``group`` begins and ends, as indices into ``log.codes``.
 
     If ``is_response``, a gap follows its event, up to the next event of the same type or the end of the trace.
     Otherwise a gap precedes its event, from the previous event of the same type or the beginning of the trace.

@@ -17,7 +17,9 @@ ABSENT_LAST = -1
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class EncodedLog:
-    """The distinct traces of a log (variants) with their frequencies. A code is an index into the sorted event types.
+    """The distinct traces of a log (variants) with their frequencies, as arrays of codes.
+
+    A code is an index into the sorted event types (``events``).
 
     Attributes:
         weights: (variants,) int64, the number of traces of each variant.
@@ -61,9 +63,9 @@ class EncodedLog:
         return np.diff(self.starts)
 
     def blocks(self, max_cells: int) -> Iterable[EncodedLog]:
-        """Yield the log in blocks of variants, to bound the memory of tables (variants, types).
+        """Yield the log in blocks of variants, so that a table (variants, types) of a block needs bounded memory.
 
-        The table of a block has at most ``max_cells`` cells, unless a single variant needs more.
+        Such a table has at most ``max_cells`` cells, unless a single variant needs more.
         """
         rows = max(1, max_cells // max(1, len(self.types)))
         for first in range(0, len(self), rows):

@@ -62,7 +62,7 @@ class LogSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinedConstraint:
-    """A constraint found in a log: ``support`` traces activate it, and ``violations`` of them break it."""
+    """A constraint found in a log. ``support`` traces activate the constraint, and ``violations`` of them break it."""
 
     part: Part
     support: int
@@ -89,7 +89,7 @@ class MinedConstraints:
     Attributes:
         all: All constraints within the thresholds, by kind and names.
         entailed: Constraints outside the thresholds that follow from rules in ``all``. A document with these rules
-            contains them too.
+            implies them.
         useful: All constraints except those that follow from the others. A constraint is left out only if the
             constraints that imply it have at most as many violations, so no information is lost.
         withdrawn: Useful constraints that contradict more reliable ones. Empty at confidence 1.
@@ -103,7 +103,10 @@ class MinedConstraints:
     withdrawn: tuple[MinedConstraint, ...] = ()
 
     def to_document(self, *, is_complete: bool = False) -> dict[str, Any]:
-        """Return a constraint document for upload. If ``is_complete``, it also has the redundant constraints."""
+        """Return a document of the useful constraints for upload.
+
+        If ``is_complete``, it also has the redundant ones.
+        """
         listed = self.all if is_complete else self.useful
         document = to_document(ConstraintSet.of(mined.part for mined in listed))
         held = parse_constraints(document, max_constraints=len(self.all) + len(document)).constraint_set.parts
@@ -126,7 +129,7 @@ class MinedConstraints:
         }
 
     def counts(self) -> Mapping[str, int]:
-        """Return the number of useful constraints of each kind. ``at most once`` is a kind of its own."""
+        """Return the number of useful constraints of each kind. The kind of ``prior(A, A)`` is ``at most once``."""
         counts: dict[str, int] = {}
         for mined in self.useful:
             kind = kind_of(mined.part)
@@ -135,7 +138,7 @@ class MinedConstraints:
 
 
 def kind_of(part: Part) -> str:
-    """Return the kind under which a mined constraint is counted and listed."""
+    """Return the name of the kind of a mined constraint, by which constraints are counted and listed."""
     if isinstance(part, Prior) and part.earlier == part.later:
         return "at most once"
     return part.kind

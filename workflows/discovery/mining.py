@@ -45,7 +45,7 @@ _MAKERS: Mapping[str, Callable[[str, str], Part]] = {
 def mine(
     traces: Iterable[Sequence[str]], settings: MiningSettings | None = None, log: LogSummary | None = None
 ) -> MinedConstraints:
-    """Find the constraints that past traces keep. A trace is given as its event types in order.
+    """Find the constraints that past traces keep. Each trace is the list of its event types in order.
 
     ``log`` gives the name and time span of the log. Its numbers of traces and events are counted again.
     """
@@ -94,12 +94,13 @@ def _within(tallies: Mapping[str, Tally], log: EncodedLog, settings: MiningSetti
 
 
 def _is_no_chance(broken: Counts, products: Counts, traces: int, min_expected: float) -> NDArray[np.bool_]:
-    """Return a mask of the constraints that would probably have more violations if their types were independent.
+    """Return a mask of the constraints with so few violations that they probably do not hold by chance.
 
-    For ``e`` expected and ``k`` observed violations, the probability of ``k`` or fewer is at most ``exp(-(e - k + k
-    ln(k / e)))`` (H. Chernoff, A measure of asymptotic efficiency, 1952; W. Hoeffding, Probability inequalities for
-    sums of bounded random variables, 1963, also for draws without replacement). The exponent in brackets must be at
-    least ``min_expected``. Without violations it is ``e``.
+    For ``e`` violations that would be expected if types were independent, and ``k`` observed violations, the
+    probability of ``k`` or fewer is at most ``exp(-(e - k + k ln(k / e)))`` (H. Chernoff, A measure of asymptotic
+    efficiency, 1952; W. Hoeffding, Probability inequalities for sums of bounded random variables, 1963, also for draws
+    without replacement). The exponent in brackets must be at least ``min_expected``. Without violations it is ``e``.
+    ``broken`` are the observed violations. ``products`` are the expected violations times ``traces``.
     """
     if min_expected <= 0:
         return np.ones(broken.shape, np.bool_)
@@ -140,7 +141,7 @@ def _rule(kind: str, width: int) -> Callable[[str, str], Part]:
 def _consistent(
     constraints: Sequence[MinedConstraint],
 ) -> tuple[tuple[MinedConstraint, ...], tuple[MinedConstraint, ...]]:
-    """Return constraints that some trace can satisfy together, and the constraints withdrawn to make this possible.
+    """Return the constraints that some trace can satisfy together, and the constraints withdrawn for this purpose.
 
     Of each set of constraints that clash, the one with the least confidence and support is withdrawn.
     """

@@ -20,7 +20,7 @@ _RULES = ("response", "precedence", "alternate response", "alternate precedence"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoundConstraints:
-    """The mined constraints of one kind.
+    """The mined constraints of one kind, for all types or pairs of types.
 
     ``violations``, float64 (types,) or (types, types), is infinite for a constraint that was not found or has been
     dropped. The array changes in place.
@@ -37,15 +37,15 @@ class FoundConstraints:
         return np.isfinite(self.violations)
 
     def leave_out(self, least: Violations) -> None:
-        """Drop each constraint whose violations reach its limit in ``least``.
+        """Drop each constraint that has at least as many violations as ``least`` has for it.
 
-        The limit is the total violations of the constraints that imply the constraint, or infinity if none do.
+        ``least`` is the total violations of the constraints that imply the constraint, or infinity if none do.
         """
         self.violations[self.mask & (least <= self.violations)] = np.inf
 
 
 def useful_among(constraints: Mapping[str, FoundConstraints]) -> Mapping[str, Mask]:
-    """Return for each kind a mask of the constraints that do not follow from the rest."""
+    """Return for each kind of constraint a mask of the constraints that do not follow from the rest."""
     ends, always = constraints["end"].violations, constraints["existence"].violations
     width = len(ends)
     closure = _Closure(
@@ -70,7 +70,7 @@ def useful_among(constraints: Mapping[str, FoundConstraints]) -> Mapping[str, Ma
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Closure:
-    """The least violations of each order and requirement, either mined or implied by constraints of other kinds.
+    """The least number of violations by which each order and each requirement holds, mined or implied by other kinds.
 
     ``prior`` includes the orders that follow from end events and exclusions. ``require`` includes the requirements of
     types that occur in every trace.

@@ -28,10 +28,10 @@ _Check: TypeAlias = Callable[[_Trace], bool]
 
 
 def count_violations(constraint_set: ConstraintSet, traces: Iterable[Sequence[str]]) -> dict[Part, int | None]:
-    """Count, for each part of a constraint set in order, the finished traces that break the part. Settings are ignored.
+    """Count the finished traces that break each part of a constraint set. The settings of the set are ignored.
 
-    A trace is given as its event types in order. The count is None for a part with a symbol, because event types alone
-    do not decide it.
+    A trace is given as its event types in order. The count is None for a part with a symbol (a type with a condition),
+    because event types alone do not decide it.
     """
     variants = Counter(map(tuple, traces))
     checks = {
@@ -47,7 +47,7 @@ def count_violations(constraint_set: ConstraintSet, traces: Iterable[Sequence[st
 
 
 def _check(part: Part) -> _Check:
-    """Return a function that says whether a finished trace breaks the part."""
+    """Return a function that checks whether a finished trace breaks ``part``."""
     if isinstance(part, Rule):
         return partial(_breaks_rule, RuleAutomaton.of(part))
     if isinstance(part, End):

@@ -10,7 +10,7 @@ _LONGEST = 1_000
 
 
 class Findings:
-    """Collects the problems and notices of one file in the order of discovery, without duplicates."""
+    """The problems and notices of one model file, in the order of discovery, without duplicates."""
 
     def __init__(self) -> None:
         self._problems: dict[tuple[str, str], None] = {}
@@ -25,25 +25,25 @@ class Findings:
         return tuple(listed)
 
     def refuse(self, element: str, message: str) -> None:
-        """Add a problem: reading this element would change the meaning of the model.
+        """Add a problem: the element cannot be read without changing the meaning of the model.
 
         Reading continues, so that one run reports all problems of the file.
         """
         self._problems[_cut(element), _cut(message)] = None
 
     def note(self, element: str, message: str) -> None:
-        """Add a notice: a part of the model was left out, or was read in an unexpected way."""
+        """Add a notice: the element was left out, or was read in an unexpected way."""
         self._notices[ModelNotice(element=_cut(element), message=_cut(message))] = None
 
     def finish(self) -> None:
-        """Finish reading: raise ``ModelRefused`` if the file has any problem."""
+        """Raise ``ModelRefused`` with all problems if the file has any."""
         if self._problems:
             raise self._refusal()
 
     def refusal(self, element: str, message: str) -> ModelRefused:
         """Add a problem after which reading cannot continue.
 
-        Returns the error with all problems, which the caller raises.
+        Return the error with all problems, for the caller to raise.
         """
         self.refuse(element, message)
         return self._refusal()

@@ -58,7 +58,10 @@ def event_type(mapping: Mapping[str, str | None], identity: str, name: str, defa
 
 
 def unused_keys(mapping: Mapping[str, str | None], names: Iterable[str]) -> tuple[ModelNotice, ...]:
-    """Return one notice for each key of a mapping that is neither the name nor the id of a task."""
+    """Return a notice for each key of a mapping that is neither the name nor the id of a task.
+
+    ``names`` are the names and ids of all tasks.
+    """
     return tuple(
         ModelNotice(element="", message=f"the mapping names {key!r}, which is not a task of this model")
         for key in sorted(set(mapping).difference(names, (INSTANCES,)))
@@ -66,7 +69,7 @@ def unused_keys(mapping: Mapping[str, str | None], names: Iterable[str]) -> tupl
 
 
 def instances_problem(mapping: Mapping[str, str | None]) -> str | None:
-    """Return a message about an invalid ``:instances`` setting, or None if the setting is valid."""
+    """Return what is wrong with the setting ``:instances`` of a mapping, or None if it is valid."""
     setting = mapping.get(INSTANCES, ZERO_OR_MORE)
     if setting in (ZERO_OR_MORE, ONE_OR_MORE):
         return None
@@ -86,7 +89,7 @@ def _problem_of(value: yaml.Node) -> str | None:
 
 
 def label_problem(text: str) -> str | None:
-    """Return a message about an invalid name of an activity or event type, or None if the name is valid."""
+    """Return what is wrong with the name of an activity or event type, or None if it is valid."""
     if not normalised(text):
         return "the name is empty"
     try:

@@ -20,7 +20,7 @@ from workflows.errors import ModelRefused
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XmlLimits:
-    """Limits of an XML document.
+    """Limits for reading an untrusted XML document.
 
     ``tag_bytes`` limits each tag with its attributes, and each comment, from ``<`` to ``>``. The address of a namespace
     is limited because the parser repeats the address in the name of each element.
@@ -126,7 +126,7 @@ class _BoundedBuilder:
 
 
 def _feed_in_chunks(content: bytes, parser: XMLParser, limits: XmlLimits) -> None:
-    """Feed the parser in chunks, and reject long tags.
+    """Feed the parser with a document in chunks, and reject long tags.
 
     The parser scans an unfinished tag again with every chunk, so long tags would take quadratic time.
     """

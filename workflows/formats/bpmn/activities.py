@@ -15,7 +15,7 @@ MOST_REPETITIONS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """Determines the event types of activities and intermediate events.
+    """The event types that activities and intermediate events of a BPMN process emit.
 
     If the mapping has the id or the name of an activity, the activity emits the mapped type, or no event if the type is
     None. Otherwise it emits its name, or its id if it has no name.
@@ -25,9 +25,9 @@ class Labels:
 
     @property
     def least_instances(self) -> int:
-        """The least number of runs of an activity if the model does not give the number.
+        """The least number of instances of a multi-instance activity whose model gives no number.
 
-        The number is 1 if the mapping requires a run, otherwise 0.
+        The number is 1 if the mapping's setting ``:instances`` requires an instance, otherwise 0.
         """
         return int(self.mapping.get(INSTANCES) == ONE_OR_MORE)
 

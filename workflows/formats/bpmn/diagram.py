@@ -146,7 +146,7 @@ def _text(element: BpmnElement) -> str:
 
 
 def _numbers(element: BpmnElement | None, names: tuple[str, ...]) -> tuple[float, ...] | None:
-    """The result is None if any attribute is missing, not a number, or too large for a drawing."""
+    """Read attributes as numbers. Return None if one is missing, not a number, or too large for a drawing."""
     if element is None:
         return None
     try:

@@ -50,7 +50,7 @@ class Document:
                 self._repeated.add(element.id)
 
     def find(self, reference: str) -> BpmnElement | None:
-        """Return the element to which a reference points. The reference may have a namespace prefix."""
+        """Return the element whose id a reference names, with or without a namespace prefix. None if there is none."""
         identity = resolve(reference, self._by_id)
         return self._by_id[identity] if identity is not None else None
 
@@ -71,7 +71,7 @@ class Document:
         return process.name or (participant.name if participant is not None else "")
 
     def definitions_of(self, event: BpmnElement) -> tuple[BpmnElement, ...]:
-        """Return the definitions of an event. Definitions inside the event come before those that it refers to."""
+        """Return the event definitions (such as a timer or message) of an event, inner ones before referenced ones."""
         definitions = [child for child in event if child.kind.endswith(EVENT_DEFINITION)]
         for reference in event.children("eventDefinitionRef"):
             definition = self.find((reference.text or "").strip())
@@ -81,11 +81,17 @@ class Document:
 
 
 def resolve(reference: str, identities: Container[str]) -> str | None:
-    """Return the known id that a reference means, with or without its prefix, or None if no id fits."""
+    """Return the id in ``identities`` that a reference means, with or without its namespace prefix.
+
+    None if none fits.
+    """
     return next((form for form in forms_of(reference) if form in identities), None)
 
 
 def forms_of(reference: str) -> tuple[str, ...]:
-    """Return the forms of a reference: as written, and without its prefix. An empty reference has no forms."""
+    """Return the ids that a reference may mean: as written, and without its namespace prefix.
+
+    An empty reference means none.
+    """
     written = reference.strip()
     return tuple(dict.fromkeys(form for form in (written, written.rpartition(":")[2]) if form))

@@ -13,7 +13,7 @@ MOST_STEPS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Port:
-    """A place from which flows leave: a node, or one of its exits."""
+    """The origin of flows in a flow graph: a node, or one of the exits of a block."""
 
     node: Node
     exit: str = ""
@@ -83,13 +83,13 @@ class Budget:
         self._steps = 0
 
     def work(self, element: str) -> None:
-        """Count one step of work, and refuse the model beyond ``MOST_STEPS``."""
+        """Count one step of reading. Beyond ``MOST_STEPS``, raise ``ModelRefused``, which names the ``element``."""
         self._steps += 1
         if self._steps > MOST_STEPS:
             raise self._findings.refusal(element, "processes call each other too many times to be read")
 
     def spend(self, element: str) -> None:
-        """Count one node, and refuse the model beyond ``MOST_NODES``."""
+        """Count one node of the model. Beyond ``MOST_NODES``, raise ``ModelRefused``, which names the ``element``."""
         self.work(element)
         self._nodes += 1
         if self._nodes > MOST_NODES:

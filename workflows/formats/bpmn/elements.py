@@ -68,7 +68,7 @@ def split_tag(tag: str) -> tuple[str, str]:
 
 
 def is_model_namespace(namespace: str) -> bool:
-    """Return whether elements of a namespace are BPMN elements, of any version.
+    """Check whether a namespace is BPMN's, of any version.
 
     An empty namespace is accepted, because some tools omit the namespace.
     """
@@ -86,7 +86,10 @@ def without_namespaces(root: BpmnElement) -> None:
 
 
 class BpmnElement(Element):
-    """An element of a BPMN file. Attribute values have no surrounding white space; missing ones are empty."""
+    """An XML element of a BPMN file.
+
+    Its attribute values have no surrounding white space. The value of a missing attribute is empty.
+    """
 
     if TYPE_CHECKING:
 
@@ -94,7 +97,10 @@ class BpmnElement(Element):
 
     @property
     def kind(self) -> str:
-        """The local name of a BPMN element, or empty for other elements. Requires ``without_namespaces`` before."""
+        """The local name of a BPMN element, such as ``userTask``. Empty for other elements.
+
+        The caller has called ``without_namespaces``.
+        """
         return "" if self.tag.startswith("{") else self.tag
 
     @property
@@ -145,7 +151,7 @@ class BpmnElement(Element):
         return any(child.is_flow_node for child in self)
 
     def children(self, *kinds: str) -> Iterator[BpmnElement]:
-        """Return the direct children of the given kinds."""
+        """Yield the direct children of the given kinds."""
         return (child for child in self if child.kind in kinds)
 
     def child(self, kind: str) -> BpmnElement | None:

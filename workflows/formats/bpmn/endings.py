@@ -30,10 +30,10 @@ _COMPLETING = frozenset({NodeKind.ACTIVITY, NodeKind.SILENT, NodeKind.BLOCK})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Last:
-    """The last activity of a block, which is moved out of the block and then follows the block.
+    """An activity before an end, which is moved out of its block so that no event can come between activity and end.
 
-    The block's exit ``exit`` leads to the activity. After the activity, the flow continues as after the exit
-    ``instead``. If ``instead`` is empty, the graph terminates.
+    Inside the block, a throw takes the new exit ``exit``, which leads to the activity. After the activity, the flow
+    continues as it did after the original exit ``instead``. If ``instead`` is empty, the graph terminates there.
     """
 
     exit: str
@@ -43,9 +43,9 @@ class _Last:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """The properties of a graph that decide what its ends mean.
+    """The properties of a graph or block that decide which of the ends inside it must be immediate.
 
-    The frames of nested graphs are listed from the whole model to the innermost graph.
+    Frames are listed from the whole model to the innermost graph.
 
     Attributes:
         cutting: The interrupting exits of the block that contains the graph.
@@ -59,13 +59,13 @@ class _Frame:
 
 
 def end_at_once(graph: FlowGraph) -> FlowGraph:
-    """Return the graph, changed so that no event can occur between a last activity and its end."""
+    """Return an equivalent graph in which no event can occur between a last activity and the end after it."""
     ended, _ = _end_graph(graph, (_Frame(frozenset(), is_single(graph)),))
     return ended
 
 
 def _end_graph(graph: FlowGraph, frames: tuple[_Frame, ...]) -> tuple[FlowGraph, list[_Last]]:
-    """Return the graph with immediate ends, and its last activities that must move out of a surrounding block."""
+    """Return a graph with immediate ends, and the last activities that must be moved out of a surrounding block."""
     outwards: list[_Last] = []
     parts = []
     for node in graph.nodes:
@@ -88,7 +88,11 @@ def _end_graph(graph: FlowGraph, frames: tuple[_Frame, ...]) -> tuple[FlowGraph,
 def _end_block(
     node: Node, block: Block, frames: tuple[_Frame, ...], around: tuple[Flow, ...]
 ) -> tuple[FlowGraph, list[_Last]]:
-    """Return a graph of the block and its moved activities, and the activities that must move out of an outer block."""
+    """Return a block node with immediate ends inside, together with the activities that were moved out of the block.
+
+    Also return the last activities that must be moved out of an outer block. ``around`` are the flows of the graph that
+    contains the node.
+    """
     cutting = frozenset(exit_.id for exit_ in block.exits if exit_.is_interrupting)
     is_left = any(exit_.is_interrupting and not exit_.is_thrown for exit_ in block.exits)
     runs_alone = is_single(block.graph) and not (block.repeat and block.repeat.is_parallel)
@@ -108,7 +112,10 @@ def _end_block(
 
 
 def _wrapped(graph: FlowGraph, lasts: list[_Last]) -> FlowGraph:
-    """Put a graph into a block, and let the activities before its terminate ends follow the block."""
+    """Return a graph that runs ``graph`` as a block, followed by one of the activities in ``lasts``.
+
+    These are the activities before the terminate ends of ``graph``.
+    """
     inner = replace(graph, id=f"{graph.id}#before-last")
     block = Block(graph=inner, exits=tuple(Exit(id=last.exit, is_thrown=True) for last in lasts))
     start = Node(id=f"{graph.id}#last-start", kind=NodeKind.START, described=f"start of {graph.id}")
@@ -125,7 +132,7 @@ def _wrapped(graph: FlowGraph, lasts: list[_Last]) -> FlowGraph:
 
 
 class _Rewriting:
-    """Removes the ends directly after activities from one graph.
+    """Makes the ends directly after activities immediate in one graph.
 
     An end that also removes other branches becomes a throw. ``frames`` has the frames of the surrounding graphs, then
     the frame of the graph itself.
@@ -169,9 +176,10 @@ class _Rewriting:
 
     @staticmethod
     def _choice(activity: Node, ends: list[str], *, is_going_on: bool) -> tuple[FlowGraph, list[_Last]]:
-        """Add a gateway before an activity, which chooses whether the activity is the last one, and which end follows.
+        """Return a gateway before an activity that chooses whether the activity is the last one, and which end follows.
 
-        Return the added nodes and flows, and the last activities that must move out of a block.
+        Return the gateway with the nodes and flows after it, and the last activities that must be moved out of a block.
+        ``is_going_on`` says that the activity may also not be the last one.
         """
         identity, described = activity.id, str(activity)
         gate = Node(id=f"{identity}#choice", kind=NodeKind.EXCLUSIVE, described=described)
@@ -192,7 +200,7 @@ class _Rewriting:
         return self._nodes[node_id].kind is NodeKind.ACTIVITY
 
     def _join_ends(self) -> None:
-        """Treat an exclusive gateway that leads only to plain ends as a plain end."""
+        """Treat exclusive gateways that lead only to plain ends as plain ends."""
         waiting = [node_id for node_id, end in self._ends.items() if end == _PLAIN]
         while waiting:
             for flow in self._arriving[waiting.pop()]:
@@ -253,7 +261,7 @@ class _Rewriting:
 
 
 def _end_of(node: Node, frames: tuple[_Frame, ...]) -> str | None:
-    """Return the kind of an end that must be immediate, or None for other ends and other nodes.
+    """Return the kind of an end node, if no event may come before it after its last activity. Otherwise return None.
 
     The kind is ``_PLAIN``, ``_TERMINATE``, or the exit that a throw takes.
     """

@@ -17,11 +17,12 @@ from workflows.nets.graph import Node, NodeKind
 
 
 class EventReader:
-    """Converts the events of levels to nodes.
+    """Adds the start, end and intermediate events of BPMN levels to flow graphs.
 
     Attributes:
         thrown: The exits to which some event throws.
-        labels: The types that intermediate events emit, by id of the event. Only the process itself is included.
+        labels: The types that intermediate events emit, by id of the event. Only the process itself is included,
+            without called processes.
     """
 
     def __init__(self, document: Document, labels: Labels, findings: Findings) -> None:
@@ -33,7 +34,7 @@ class EventReader:
         self._compensations: dict[str, str] = {}
 
     def check_compensation(self, handlers: Sequence[str]) -> None:
-        """Reject events that start compensation if the process has compensation handlers.
+        """Refuse events that start compensation if the process has compensation ``handlers``.
 
         The handlers would then run, but they are not read.
         """
@@ -149,7 +150,7 @@ class EventReader:
             draft.connect(Port(node=node), prefix + targets[0], f"{node.id}#link")
 
     def _throw(self, draft: GraphDraft, level: Level, element: BpmnElement, triggers: Sequence[Trigger]) -> bool:
-        """Add an event that throws to an outer level, and return whether some event catches the throw."""
+        """Add an event that throws a trigger to a surrounding level. Return whether some event there catches it."""
         trigger = first_of(triggers, THROWN)
         if trigger is None:
             return False

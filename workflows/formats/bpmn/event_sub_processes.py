@@ -17,7 +17,7 @@ from workflows.nets.graph import Block, Exit, FlowGraph, Node, NodeKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watcher:
-    """An event sub-process as read. ``exits`` has one exit for each start event, and ``node`` has the content."""
+    """An event sub-process after reading. ``exits`` has one exit for each start event, and ``node`` has the content."""
 
     exits: tuple[Exit, ...]
     node: Node
@@ -26,7 +26,7 @@ class Watcher:
 def watch(
     graph: FlowGraph, watchers: Sequence[Watcher], role: str, budget: Budget, findings: Findings, ending: str = ""
 ) -> FlowGraph:
-    """Put a graph into a block whose exits lead to event sub-processes.
+    """Put a graph into a block whose exits lead to the event sub-processes ``watchers``.
 
     The ``watchers`` are all interrupting or all non-interrupting. If ``ending`` is not empty, the block also has an
     exit of this id, which ends the graph and its event sub-processes. Without ``watchers`` and ``ending`` the graph is
@@ -51,9 +51,9 @@ def watch(
 
 
 def interrupts(element: BpmnElement, findings: Findings) -> bool:
-    """Return whether an event sub-process interrupts its level.
+    """Check whether an event sub-process interrupts the level that contains it.
 
-    A sub-process without start events, or with interrupting and other start events, is refused.
+    Refuse an event sub-process without start events, or with both interrupting and other start events.
     """
     starts = [
         start.flag("isInterrupting", default=True) or start.child("errorEventDefinition") is not None

@@ -71,7 +71,11 @@ class FlowTable:
             self._take(SequenceFlow(id=identity, source=source, target=target, is_conditional=_is_conditional(element)))
 
     def _end(self, element: BpmnElement, identity: str, attribute: str, mentions: dict[str, list[str]]) -> str | None:
-        """Return the node that the attribute names, otherwise the only node that mentions the flow, otherwise None."""
+        """Return the source or target of a flow: the node that ``attribute`` of its element names.
+
+        If the attribute names no node, return the only node that lists the flow, or None if there is not exactly one.
+        ``mentions`` has the nodes that list each flow.
+        """
         written = resolve(element.get(attribute, ""), self._nodes)
         if written is not None:
             return written
@@ -116,7 +120,7 @@ class FlowTable:
                 self._take(flow)
 
     def _read_mentions(self, document: Document) -> None:
-        """Read the flows that have no element. One node lists such a flow as outgoing, and one lists it as incoming."""
+        """Read the flows that have no element: one node lists the flow as outgoing, another lists it as incoming."""
         for identity in self._sources:
             if (
                 identity not in self._targets

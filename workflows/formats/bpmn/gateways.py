@@ -25,7 +25,7 @@ KIND_OF_GATEWAY = {
 
 
 def lead_on(draft: GraphDraft, port: Port, flows: Sequence[SequenceFlow], default: str, prefix: str) -> None:
-    """Connect an activity, an event or an exit with its successors. Several flows leave by a generated gateway.
+    """Connect an activity, an event or an exit with its successors. Several flows are taken by a generated gateway.
 
     Without any flow, a start or an exit leads to a generated end. ``default`` is the id of the default flow, or empty.
     ``prefix`` is the beginning of the ids of nodes.

@@ -25,10 +25,9 @@ _Content: TypeAlias = FlowGraph | str | None  # content of an activity: a graph,
 
 
 class GraphReader:
-    """Reads a process, its sub-processes, and all processes that it calls.
+    """Reads a BPMN process, its sub-processes, and all processes that it calls as flow graphs.
 
-    ``events`` maps the ids of the activities and intermediate events of the process itself to the event types that they
-    emit.
+    ``events`` has, by id, the event types that activities and intermediate events of the process itself emit.
     """
 
     def __init__(self, document: Document, labels: Labels, findings: Findings) -> None:
@@ -42,7 +41,10 @@ class GraphReader:
         self._tables: dict[int, FlowTable] = {}
 
     def read_process(self, process: BpmnElement) -> FlowGraph:
-        """Return the flow graph of a process. The graph is valid only if the findings have no problems."""
+        """Return the flow graph of a process.
+
+        Problems are added to the findings, and the graph is valid only without any.
+        """
         graph = self._read_scope(
             ProcessScope(
                 element=process,

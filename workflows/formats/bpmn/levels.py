@@ -20,11 +20,11 @@ _CHOREOGRAPHY = frozenset({"choreographyTask", "subChoreography", "callChoreogra
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessScope:
-    """A process or sub-process with its surroundings.
+    """A process or sub-process that is being read, with its surroundings.
 
     Attributes:
         prefix: Prefix of all ids in the scope, which names the call activities that lead to the scope.
-        catchers: The events around the scope that catch its throws.
+        catchers: The events around the scope that catch errors, escalations and cancellations thrown in it.
         calls: The called processes from the outermost to the current one, each with its call activity in words.
         terminator: The exit that ends the scope together with its event sub-processes; empty if it has none.
     """
@@ -44,7 +44,7 @@ class ProcessScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """The elements of a scope, sorted.
+    """The direct children of a process or sub-process (a scope), sorted by how they are read.
 
     Attributes:
         nodes: Elements that tokens pass, by id: all flow nodes except boundary events and event sub-processes.
@@ -59,7 +59,7 @@ class Level:
     links: Mapping[str, list[str]]
 
     def fragments(self) -> tuple[Level, ...]:
-        """Return the fragments of the level, in the order of the file. No flow connects one fragment with another."""
+        """Return the connected parts of the level as levels, in the order of the file. No flow connects two of them."""
         hosts = {event.id: host for host, events in self.boundary.items() for event in events}
         touching: dict[str, set[str]] = {identity: {identity} for identity in self.nodes}
         for identity in (*self.nodes, *hosts):
@@ -72,7 +72,10 @@ class Level:
 
 
 class LevelReader:
-    """Sorts the elements of scopes and repairs small faults. ``handlers`` has the omitted compensation handlers."""
+    """Sorts the elements of scopes into levels, and repairs small faults.
+
+    ``handlers`` has the ids of the compensation handlers that were left out.
+    """
 
     def __init__(self, document: Document, findings: Findings, budget: Budget) -> None:
         self._budget = budget
@@ -123,7 +126,10 @@ class LevelReader:
                 self._findings.note(identity, message)
 
     def _identified(self, scope: ProcessScope) -> list[BpmnElement]:
-        """Return the flow nodes of a scope, each with a unique id. Other elements are refused, noted or skipped."""
+        """Return the flow nodes of a scope, and give each a unique id.
+
+        Other elements are refused, left out with a notice, or skipped if they have no influence.
+        """
         elements = []
         for number, element in enumerate(scope.element):
             kind = element.kind

@@ -97,10 +97,7 @@ def note_collaboration(document: Document, findings: Findings) -> None:
 
 
 def _find(document: Document, reference: str) -> list[BpmnElement]:
-    """Return the processes that a reference may mean.
-
-    Ids are compared first, then ids of pools, names of pools, and names. The first comparison with a match decides.
-    """
+    """Return the processes that a reference may mean: by id, else by id of a pool, by name of a pool, or by name."""
     name = normalised(reference)
     by_id = _processes_of(pool for pool in document.participants if pool.id == reference)
     by_name = _processes_of(pool for pool in document.participants if name and pool.name == name)

@@ -22,9 +22,10 @@ _CODES = ("errorCode", "escalationCode")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trigger:
-    """The trigger of an event, or what an event throws. ``kind`` is, for example, ``message``, ``timer`` or ``error``.
+    """The cause of an event, or the effect of a throwing event.
 
-    ``code`` identifies the error or escalation; empty means any. ``link`` is the name of a link.
+    ``kind`` is, for example, ``message``, ``timer`` or ``error``. ``code`` identifies the error or escalation; empty
+    means any. ``link`` is the name of a link.
     """
 
     kind: str
@@ -34,7 +35,7 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catcher:
-    """An event that catches throws of a kind (a key of ``THROWN``), and the ``exit`` to which the throws lead.
+    """An event that catches throws of a kind (a key of ``THROWN``). A throw leads to its ``exit``.
 
     An empty code catches any code.
     """
@@ -56,7 +57,10 @@ class Catchers:
             self._by_kind[catcher.kind].append(catcher.exit)
 
     def find(self, trigger: Trigger) -> tuple[str, ...]:
-        """Return the exits to which a throw can lead. There are none if no event catches it."""
+        """Return the exits to which a thrown trigger can lead, at the nearest level that catches it.
+
+        Empty if none does.
+        """
         current: Catchers | None = self
         while current is not None:
             for code in (trigger.code, ""):
@@ -84,7 +88,10 @@ def catchers_of(events: Iterable[BpmnElement], prefix: str, document: Document) 
 
 
 def exit_of(event: BpmnElement, prefix: str, document: Document, thrown: set[str]) -> Exit:
-    """Convert a boundary event, or the start event of an event sub-process, to an exit of its block."""
+    """Return the exit of a block that a boundary event, or the start event of an event sub-process, becomes.
+
+    ``thrown`` has the exits that some event throws to.
+    """
     attribute = "cancelActivity" if event.kind == "boundaryEvent" else "isInterrupting"
     kinds = {trigger.kind for trigger in triggers_of(event, document)}
     return Exit(

@@ -41,7 +41,7 @@ _LEFT_OUT = {"name", "toolspecific", "graphics", "text", "finalmarkings", "varia
 
 
 class NetFindings(Findings):
-    """The problems and notices of a net. Equal notices are listed once.
+    """The problems and notices of a PNML net. Equal notices are listed once.
 
     The tokens of all markings and arcs are counted here, because their total is limited.
     """
@@ -57,7 +57,7 @@ class NetFindings(Findings):
             super().note(element, message)
 
     def count_tokens(self, count: int) -> None:
-        """Add to the number of tokens, and refuse the net beyond ``MAX_TOKENS_IN_ALL``."""
+        """Add to the number of tokens in the file. Raises ``ModelRefused`` beyond ``MAX_TOKENS_IN_ALL``."""
         self._tokens += count
         if self._tokens > MAX_TOKENS_IN_ALL:
             raise self.refusal("", f"all markings and weights sum to more than {MAX_TOKENS_IN_ALL:,}")
@@ -65,7 +65,7 @@ class NetFindings(Findings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spot:
-    """The centre and the size of a node in the drawing."""
+    """The position of a node in the drawing: its centre and size."""
 
     x: float
     y: float
@@ -119,14 +119,14 @@ class Arc:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """The contents of a net or page: its nodes by id, in the order of the file, and its arcs."""
+    """What a PNML net or page contains: its nodes by id, in the order of the file, and its arcs."""
 
     nodes: dict[str, NetNode]
     arcs: tuple[Arc, ...]
 
 
 def local(element: Element) -> str:
-    """Return the name of an element without its namespace."""
+    """Return the tag of an XML element without its namespace."""
     tag: str = element.tag
     return tag.rpartition("}")[2]
 

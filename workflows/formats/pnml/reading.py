@@ -79,7 +79,7 @@ def read_pnml(content: bytes, options: ReadOptions) -> WorkflowModel:
 
 
 def _chosen(root: Element, identity: str | None) -> tuple[Element, Element]:
-    """Return the chosen net, and the part of it to read: the whole net or one page."""
+    """Return the net that ``identity`` names, and the part of it to read: the whole net or one page."""
     if local(root) != "pnml":
         raise ModelRefused([("", f"the root is <{local(root)}>; a PNML file begins with <pnml>")])
     nets = [net for net in root if local(net) == "net"]
@@ -117,9 +117,9 @@ def _check_type(net: Element, findings: NetFindings) -> None:
 
 
 def _resolve(drawn: Drawn, findings: NetFindings) -> dict[str, str]:
-    """Return, for each node's id, the id of the node to which it resolves.
+    """Return for each id of a node the id of the node that it means: itself or, for a reference, the final target.
 
-    This is its own id or, for a reference, the id of the final target. The id is empty if the reference is broken.
+    The target is empty if the reference is broken.
     """
     links: dict[str, str] = {}
     for node in drawn.nodes.values():
@@ -301,7 +301,10 @@ def _labels(drawn: Drawn, mapping: Mapping[str, str | None], findings: NetFindin
 
 
 def _draw_net(drawn: Drawn, labels: Mapping[str, str | None]) -> Diagram | None:
-    """The result is None unless all nodes are on one page, each at its own position."""
+    """Return the drawing of a net. None unless all nodes are on one page, each at its own position.
+
+    ``labels`` are the event types of transitions by id.
+    """
     nodes = drawn.nodes.values()
     spots = {(node.spot.x, node.spot.y) for node in nodes if node.spot is not None}
     if not nodes or len(spots) < len(nodes) or len({node.page for node in nodes}) > 1:

@@ -53,7 +53,7 @@ def read_tree(content: bytes, options: ReadOptions) -> WorkflowModel:
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """The simulation settings of one leaf, or the defaults for all leaves."""
+    """The simulation settings of one activity (a leaf of the tree), or the defaults for all activities."""
 
     attributes: tuple[Attribute, ...]
     duration: Duration | None
@@ -66,7 +66,10 @@ class _Branch:
 
 
 class _Reader:
-    """Converts entries to nodes. An entry with a problem becomes a silent node, so that reading finds all problems."""
+    """Converts the entries of a tree file to nodes of a process tree.
+
+    An entry with a problem becomes a silent node, so that reading finds all problems.
+    """
 
     def __init__(self, findings: Findings, defaults: _Settings, mapping: Mapping[str, str | None]) -> None:
         self.names: set[str] = set()
@@ -167,7 +170,7 @@ class _Reader:
         return tuple(self.node(item, place) for item, place in self._items(entry, path)) or (Silent(),)
 
     def _xor(self, entry: yaml.Node, path: str, place: str) -> ProcessTree:
-        """Branches without a probability share equally what the other probabilities leave."""
+        """Read an exclusive choice. Branches without a probability share equally what the other probabilities leave."""
         branches = [self._branch(*item) for item in self._items(entry, path)]
         probabilities = [branch.probability for branch in branches if branch.probability is not None]
         trees = tuple(branch.tree for branch in branches) or (Silent(),)
@@ -181,7 +184,7 @@ class _Reader:
         return ExclusiveChoice(trees, tuple(shares), place)
 
     def _or(self, entry: yaml.Node, path: str, place: str) -> ProcessTree:
-        """A branch without a probability gets 1/2."""
+        """Read an inclusive choice. A branch without a probability gets 1/2."""
         branches = [self._branch(*item) for item in self._items(entry, path)]
         trees = tuple(branch.tree for branch in branches) or (Silent(),)
         if all(branch.probability is None for branch in branches):
@@ -221,7 +224,7 @@ class _Reader:
         return repetitions, 0.5
 
     def _branch(self, entry: yaml.Node, path: str) -> _Branch:
-        """A branch is written as a node, as a leaf with a probability, or as ``{branch: node, probability: p}``."""
+        """Read a branch: a node, an activity with a probability, or ``{branch: node, probability: p}``."""
         probability = child_node(entry, "probability")
         if not isinstance(entry, yaml.MappingNode) or not {"activity", "branch"} & set(keys_of(entry)):
             return _Branch(self.node(entry, path), None)

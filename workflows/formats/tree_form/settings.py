@@ -52,7 +52,7 @@ def read_duration(entry: yaml.Node, path: str, findings: Findings) -> Duration |
 
 
 def read_attributes(entry: yaml.Node, path: str, findings: Findings) -> tuple[Attribute, ...]:
-    """Read a mapping from attribute names to generators. Attributes with problems are left out."""
+    """Read the attributes of an activity: a mapping from their names to generators. Faulty ones are left out."""
     if not isinstance(entry, yaml.MappingNode):
         findings.refuse(
             place_of(entry, path),
