@@ -23,7 +23,7 @@ def one_event(name: str) -> ProcessAutomaton:
 
 
 def one_after_another(parts: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
-    """Return the words that consist of one word of each part, in the order of the parts."""
+    """Return the language of a sequence: words that consist of one word of each part, in the order of the parts."""
     if len(parts) == 1:
         return parts[0]
     _check_length(sum(map(_shortest_length, parts)), most)
@@ -35,7 +35,7 @@ def one_after_another(parts: Sequence[ProcessAutomaton], most: int) -> ProcessAu
 
 
 def one_of(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
-    """Return the union of the languages of all branches."""
+    """Return the language of an exclusive choice: the union of the languages of all branches."""
     if len(branches) == 1:
         return branches[0]
     union, begins = side_by_side(branches)
@@ -43,7 +43,7 @@ def one_of(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
 
 
 def again_and_again(body: ProcessAutomaton, redo: ProcessAutomaton, most: int) -> ProcessAutomaton:
-    """Return the words of a loop: a word of the body, then any number of pairs of a ``redo`` word and a body word."""
+    """Return the language of a loop: a ``body`` word, then any number of pairs of a ``redo`` and a ``body`` word."""
     union, (first, second) = side_by_side((body, redo))
     is_body = np.arange(len(union)) < second
     ends = np.flatnonzero(union.accepting)
@@ -52,7 +52,7 @@ def again_and_again(body: ProcessAutomaton, redo: ProcessAutomaton, most: int) -
 
 
 def repetition(body: ProcessAutomaton, redo: ProcessAutomaton, count: int, most: int) -> ProcessAutomaton:
-    """Return the words that consist of ``count`` words of the body, with a word of ``redo`` between each two."""
+    """Return the language of ``count`` words of ``body`` in a row, with a word of ``redo`` between each two."""
     _check_length(count * _shortest_length(body) + (count - 1) * _shortest_length(redo), most)
     automaton, power = body, one_after_another((redo, body), most)
     rounds = count - 1
@@ -66,7 +66,7 @@ def repetition(body: ProcessAutomaton, redo: ProcessAutomaton, count: int, most:
 
 
 def interleaved(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
-    """Return the words that interleave one word of each branch in any way.
+    """Return the language of a parallel block: one word of each branch, interleaved in any way.
 
     The product of branches without common letters is already minimal, so its size is known in advance. Branches with
     common letters are combined and determinised one after the other.
@@ -88,7 +88,7 @@ def interleaved(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutom
 
 
 def any_of(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
-    """Return the words of an inclusive choice: words of some branches, interleaved. At least one branch takes part.
+    """Return the language of an inclusive choice: words of one or more branches, interleaved in any way.
 
     The branches are made optional and interleaved. Then the empty word is removed unless a branch contains it.
     """
@@ -99,9 +99,9 @@ def any_of(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
 
 
 def many_at_once(body: ProcessAutomaton, most: int) -> ProcessAutomaton:
-    """Return the language of one or more interleaved words of the body.
+    """Return the language of concurrent instances: one or more words of ``body``, interleaved in any way.
 
-    If interleaving one more word adds nothing, the language is the sequential repetition of the body. This holds for
+    If interleaving one more word adds nothing, the language is the sequential repetition of ``body``. This holds for
     words of at most one event, for a single letter, and for all sequences over some letters. In all other cases a
     finite automaton would have to count the events of each instance, so ``AutomatonTooLarge`` is raised.
     """
@@ -122,10 +122,10 @@ def _has_short_words(body: ProcessAutomaton) -> bool:
 
 
 def _mixes_freely(body: ProcessAutomaton, repeated: ProcessAutomaton) -> bool:
-    """Return whether ``repeated`` accepts a word of the body that alternates step by step with a copy of itself.
+    """Check whether ``repeated`` may contain every interleaving of two ``body`` words. False means that it does not.
 
-    One shortest word for each first letter is tested. If the result is False, some interleaving of words is not a
-    sequential repetition of the body.
+    ``repeated`` is the sequential repetition of ``body``. Only one shortest word for each first letter is tested: the
+    word alternates step by step with a copy of itself.
     """
     for letter in body.allowed(0):
         state = body.step(0, letter)
@@ -137,7 +137,7 @@ def _mixes_freely(body: ProcessAutomaton, repeated: ProcessAutomaton) -> bool:
 
 
 def _check_length(events: int, most: int) -> None:
-    """Reject a language whose shortest word of ``events`` events needs more than ``most`` states."""
+    """Raise ``AutomatonTooLarge`` if a shortest word of ``events`` events needs more than ``most`` states."""
     if events >= most:
         raise AutomatonTooLarge(
             f"every trace has {events} events or more, and there are more states than that; "
@@ -234,7 +234,7 @@ def _mixed(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
 
 
 def _product(first: ProcessAutomaton, second: ProcessAutomaton) -> ProcessAutomaton:
-    """Return the interleaving of two automata that have no letter in common."""
+    """Return the automaton that interleaves two automata without common letters. Its states are pairs of states."""
     letters = tuple(sorted(first.letters + second.letters))
     codes = {letter: code for code, letter in enumerate(letters)}
     height, width = len(first), len(second)

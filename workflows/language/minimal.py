@@ -37,9 +37,10 @@ def minimal(automaton: ProcessAutomaton) -> ProcessAutomaton:
 def canonical(
     letters: tuple[str, ...], table: NDArray[np.integer], accepting: NDArray[np.bool_], start: int
 ) -> ProcessAutomaton:
-    """Renumber the reachable states of a trimmed automaton breadth-first from ``start``, and remove unused letters.
+    """Return an automaton with its states numbered breadth-first from ``start``, and without unused letters.
 
-    The letters are sorted. ``table`` is (states, letters), ``accepting`` is (states,).
+    The automaton is trimmed, and its letters are sorted. ``table`` is (states, letters), ``accepting`` is (states,).
+    States that cannot be reached are removed.
     """
     sources, labels = np.nonzero(table != NOWHERE)
     states = Adjacency(offsets_of(sources, len(table)), table[sources, labels]).order(start)
@@ -61,9 +62,9 @@ def _class_table(classes: Numbers, table: NDArray[np.int64]) -> NDArray[np.int64
 
 
 def _refined(moves: Moves, classes: Numbers) -> Numbers:
-    """Refine the classes until all states of a class have the same moves. A move is a letter and the class it leads to.
+    """Refine classes of states until all states of a class have the same moves. Return the class of each state.
 
-    Moves are sorted by state and letter.
+    A move is a letter and the class to which it leads. Moves are sorted by state and letter.
     """
     random = np.random.default_rng(11)
     while True:

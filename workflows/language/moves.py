@@ -33,15 +33,15 @@ class Moves:
         return len(self.accepting)
 
     def forward(self) -> Adjacency:
-        """Return the targets of the moves from each state."""
+        """Return the graph of all moves: from each state to their targets."""
         return Adjacency.of(self.sources, self.targets, len(self))
 
     def backward(self) -> Adjacency:
-        """Return the sources of the moves to each state."""
+        """Return the graph of all moves in reverse: from each state to their sources."""
         return Adjacency.of(self.targets, self.sources, len(self))
 
     def silent(self) -> Adjacency:
-        """Return the states to which silent moves lead from each state."""
+        """Return the graph of the silent moves: from each state to their targets."""
         is_silent = self.labels == SILENT
         return Adjacency.of(self.sources[is_silent], self.targets[is_silent], len(self))
 
@@ -83,7 +83,7 @@ def moves_of(automaton: ProcessAutomaton) -> Moves:
 
 
 def side_by_side(parts: Sequence[ProcessAutomaton]) -> tuple[Moves, NDArray[np.int64]]:
-    """Combine automata into one, without moves between them. Return also the index of each automaton's first state.
+    """Combine automata into one, without moves between them. Return also the first state of each automaton in it.
 
     Words begin in the first automaton. The caller adds the moves between the automata.
     """

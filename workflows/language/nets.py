@@ -19,7 +19,7 @@ def automaton_of(markings: Markings, limits: CompileLimits) -> ProcessAutomaton:
 
 
 def _moves_of(markings: Markings) -> Moves:
-    """Return the net's markings as states and its silent steps as silent moves.
+    """Return the graph of a net's markings as a nondeterministic automaton. Silent steps become silent moves.
 
     Only markings from which a trace can complete become states.
     """

@@ -27,7 +27,7 @@ _NOBODY = -1
 
 
 def reduced(moves: Moves) -> Moves:
-    """Return a smaller automaton of the same language in which all states are on complete words.
+    """Return an automaton of the same language with fewer states, all of which are on complete words.
 
     For an empty language the result has no states.
     """
@@ -103,7 +103,7 @@ def _merged(moves: Moves) -> Moves:
 
 
 def _split_roughly(moves: Moves, classes: Numbers, offsets: Numbers, random: np.random.Generator) -> Numbers:
-    """Split classes by a quick hash until the number of classes no longer grows.
+    """Refine classes of states by a quick hash of their moves, until the number of classes no longer grows.
 
     The hash of a state uses only the least and the greatest hash of its moves, so some classes may stay too large.
     """
@@ -132,7 +132,7 @@ def _split_roughly(moves: Moves, classes: Numbers, offsets: Numbers, random: np.
 
 
 def split(class_moves: _ClassMoves, classes: Numbers, random: np.random.Generator) -> Numbers:
-    """Split each class by the hash of all moves of its states."""
+    """Split each class of states by the hash of all moves of a state. Return the class of each state."""
     sources, labels, targets = class_moves
     count = int(classes.max()) + 1
     offsets = offsets_of(sources, len(classes))
@@ -148,7 +148,7 @@ def _weights(random: np.random.Generator, count: int) -> NDArray[np.uint64]:
 
 
 def is_stable(class_moves: _ClassMoves, classes: Numbers) -> bool:
-    """Return whether all states of a class have the same moves. A move leads to a class."""
+    """Check whether all states of a class have the same moves. A move is a label and the class to which it leads."""
     sources, labels, targets = class_moves
     offsets = offsets_of(sources, len(classes))
     _, first = np.unique(classes, return_index=True)
@@ -160,7 +160,7 @@ def is_stable(class_moves: _ClassMoves, classes: Numbers) -> bool:
 
 
 def _class_moves(moves: Moves, classes: Numbers, count: int) -> _ClassMoves:
-    """Return the distinct moves between classes as (state, label + 1, target class), sorted.
+    """Return the distinct moves of each state to classes, sorted: three arrays of state, label + 1, and target class.
 
     Silent moves within a class are left out.
     """

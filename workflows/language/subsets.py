@@ -32,7 +32,10 @@ _Key: TypeAlias = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sets:
-    """Many sets of states with their ``numbers``. One array holds the members of all sets, one set after the other."""
+    """Sets of states of a nondeterministic automaton. Each is a state of the deterministic automaton, with its number.
+
+    ``members`` has the states of all sets, one set after the other. ``offsets`` has the index at which each set begins.
+    """
 
     numbers: Numbers
     offsets: Numbers
@@ -62,7 +65,7 @@ def deterministic(moves: Moves, max_states: int) -> ProcessAutomaton:
 
 
 def check_size(states: int, max_states: int) -> None:
-    """Reject an automaton that has more than ``max_states`` states."""
+    """Raise ``AutomatonTooLarge`` if an automaton has more than ``max_states`` states."""
     if states > max_states:
         raise AutomatonTooLarge(
             f"the automaton has {states} states, at most {max_states} are allowed", states=states, max_states=max_states
@@ -70,7 +73,7 @@ def check_size(states: int, max_states: int) -> None:
 
 
 def _plain(moves: Moves) -> ProcessAutomaton | None:
-    """Return the automaton without its silent moves, or None if it would not be deterministic.
+    """Return the automaton with its silent moves removed by their closures, or None if it is not deterministic then.
 
     The result is also None if too many states are connected by silent moves.
     """
@@ -101,9 +104,9 @@ def _plain(moves: Moves) -> ProcessAutomaton | None:
 
 
 def _closures(silent: Adjacency, most: int) -> tuple[Numbers, Numbers]:
-    """Return all pairs of a state and a state that silent moves reach from there, sorted. Each state reaches itself.
+    """Return all pairs of a state and a state that it reaches by silent moves, sorted, as two arrays.
 
-    The result is empty if there are more than ``most`` pairs.
+    Each state reaches itself. The result is empty if there are more than ``most`` pairs.
     """
     states = len(silent.offsets) - 1
     keys = frontier = np.arange(states, dtype=np.int64) * (states + 1)
@@ -166,7 +169,7 @@ class _Determinisation:
     def _closed(self, keys: Numbers) -> Numbers:
         """Add to each set the states that its members reach by silent moves.
 
-        Then keep the members that have events or accept. Sets are given as sorted keys: set * states + member.
+        Then drop members without events that do not accept. Sets are given as sorted keys: set * states + member.
         """
         states = len(self._moves)
         frontier = keys
@@ -184,7 +187,10 @@ class _Determinisation:
         return keys[self._is_solid[keys % states]]
 
     def _number(self, keys: Numbers, groups: int) -> Numbers:
-        """Return the number of each set, and queue the sets that are new. ``keys`` is sorted, as in ``_closed``."""
+        """Return the number of each of ``groups`` sets, and queue the sets that are new.
+
+        ``keys`` has their members, sorted, as in ``_closed``.
+        """
         self._spend(len(keys))
         group, members = np.divmod(keys, len(self._moves))
         offsets = offsets_of(group, groups)

@@ -12,7 +12,7 @@ MOST_STEPS = 50_000
 
 
 class Assembly:
-    """A net under construction. ``places`` has a description of each place in words, in the order of addition.
+    """A workflow net under construction. ``places`` has a description of each place in words, in the order of addition.
 
     Attributes:
         bookkeeping: Places whose tokens only mirror the state of other places.
@@ -26,14 +26,14 @@ class Assembly:
         self.numbers: dict[int, int] = {}
 
     def place(self, words: str, is_bookkeeping: bool = False) -> int:
-        """Add a place and return its index."""
+        """Add a place, described by ``words``, and return its index."""
         self.places.append(words)
         if is_bookkeeping:
             self.bookkeeping.add(len(self.places) - 1)
         return len(self.places) - 1
 
     def step(self, transition: Transition) -> None:
-        """Add a transition, whose places may be in any order. More than ``MOST_STEPS`` transitions are refused."""
+        """Add a transition. Its places may be in any order. More than ``MOST_STEPS`` transitions are refused."""
         self.transitions.append(
             replace(
                 transition,
@@ -51,7 +51,7 @@ class Assembly:
         self.step(Transition(inputs=tuple(inputs), outputs=tuple(outputs), element=element))
 
     def finish(self, initial: Places, finals: tuple[Places, ...]) -> WorkflowNet:
-        """Return the finished net without superfluous silent steps."""
+        """Return the net with its initial and final markings, without superfluous silent steps (``fuse_silent``)."""
         fusion = _Fusion(
             WorkflowNet(
                 places=tuple(self.places),
@@ -107,7 +107,7 @@ class _Fusion:
         return self._renumbered()
 
     def _push_on(self, name: int, step: Transition) -> set[int] | None:
-        """Remove a silent step with a single input. The steps before it then fill its outputs directly.
+        """Remove a silent step with a single input, so that the steps before it fill its outputs directly.
 
         Returns the steps to examine again, or None if the fusion is not allowed.
         """
@@ -126,7 +126,7 @@ class _Fusion:
         return makers | {taker for other in step.outputs for taker in self._takers[other]}
 
     def _pull_back(self, name: int, step: Transition) -> set[int] | None:
-        """Remove a silent step with a single output. The steps after it then take its inputs directly.
+        """Remove a silent step with a single output, so that the steps after it take its inputs directly.
 
         Returns the steps to examine again, or None if the fusion is not allowed.
         """

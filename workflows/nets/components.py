@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def components(first: list[int], target: list[int]) -> list[int]:
-    """Return the index of each node's strongly connected component.
+    """Return the strongly connected component of each node of a graph, as an index.
 
     An edge leads to a component with the same or a lower index. ``target`` lists the targets of all edges, grouped by
     source. ``first[node]`` is the index of the node's first edge, and the last entry is the number of edges. The

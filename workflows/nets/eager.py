@@ -24,7 +24,10 @@ _NONE = -1
 
 
 def eager_groups(net: WorkflowNet) -> NDArray[np.int64]:
-    """Return the index of each transition's eager group, or -1 without a group. Smaller groups have lower indices."""
+    """Return for each transition the index of its eager group, or -1. Smaller groups have lower indices.
+
+    An eager group is a set of silent transitions that may fire first, so that other orders need not be explored.
+    """
     consumers: defaultdict[int, list[int]] = defaultdict(list)
     for number, transition in enumerate(net.transitions):
         for place in set(transition.inputs):
@@ -49,7 +52,7 @@ def eager_groups(net: WorkflowNet) -> NDArray[np.int64]:
 
 
 def _is_eager(members: list[Transition], others: list[Transition]) -> bool:
-    """Return whether the silent steps ``members`` may fire at once without affecting the ``others``.
+    """Check whether the silent steps ``members`` may fire at once without a change to what the ``others`` can do.
 
     If one of the ``others`` empties some places of the steps, it must empty all of them. If it waits until an output of
     the steps is empty, it must also wait until one of their inputs is empty.

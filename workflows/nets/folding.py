@@ -50,7 +50,8 @@ def fold_net(net: WorkflowNet) -> ProcessTree | None:
 def fold_graph(graph: FlowGraph) -> ProcessTree | None:
     """Return the process tree of a flow graph, or None if the rules do not reduce the graph to blocks.
 
-    A graph is not folded if an activity takes no part in complete traces. ``Ways`` refuses malformed graphs.
+    A graph is not folded if an activity takes no part in complete traces. Raises ``ModelRefused`` for a malformed graph
+    (``Ways``).
     """
     whole = _reduced(graph)
     return whole.tree() if whole is not None else None
@@ -75,7 +76,10 @@ def _drawn(graph: FlowGraph) -> TreeNet | None:
 
 
 class _Drawing:
-    """Converts a graph to a ``TreeNet``. ``is_complete`` says whether the net expresses every part of the graph."""
+    """Converts a flow graph to a ``TreeNet``, a net of steps that rules reduce to a process tree.
+
+    ``is_complete`` says whether the net expresses every part of the graph.
+    """
 
     def __init__(self, graph: FlowGraph) -> None:
         self.net = TreeNet()
@@ -108,7 +112,7 @@ class _Drawing:
         return self._place_of(flows[0]) if flows else None
 
     def _put_node(self, node: Node) -> bool:
-        """Add the steps of a node, and return whether the net can express the node."""
+        """Add the steps of a node to the net. Return whether the net can express the node."""
         place, flows = self._at[node.id], self._ways.out_of(node)
         match node.kind:
             case NodeKind.START:
@@ -176,9 +180,9 @@ class _Drawing:
         return True
 
     def _put_chance(self, place: int, target: int | None) -> int:
-        """Add a non-interrupting exit of a block, and return the place where the block begins.
+        """Add a non-interrupting exit of a block, which leads to ``target``.
 
-        Whether the exit is taken is decided when the block begins.
+        Return the place where the block begins now. Whether the exit is taken is decided when the block begins.
         """
         begin, chance = self.net.place(""), self.net.place("")
         self.net.add(TreeTransition(inputs=frozenset({place}), outputs=frozenset({begin, chance})))
@@ -243,7 +247,7 @@ def _has_activity(node: Node) -> bool:
 
 
 def _repeated(tree: ProcessTree, repeat: Repeat | None, origin: str) -> ProcessTree | None:
-    """The result is None if the repetition has too many alternatives to write out."""
+    """Return the tree of a repeated block. None if the repetition has too many alternatives to write out."""
     if repeat is None:
         return tree
     runs = _Runs(tree, repeat.is_parallel and not normal_forms.is_short(tree), origin)

@@ -38,7 +38,7 @@ from enum import StrEnum
 
 
 class NodeKind(StrEnum):
-    """The kind of a node, which determines how the node handles tokens."""
+    """The kind of a node of a flow graph, which determines how the node takes and puts tokens."""
 
     START = "start"
     END = "end"
@@ -126,7 +126,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowGraph:
-    """One level of a process: nodes and flows, with the semantics that this module describes."""
+    """One level of a process as a graph: nodes and flows, with the semantics that this module describes."""
 
     id: str
     name: str = ""

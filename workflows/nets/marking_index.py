@@ -13,7 +13,7 @@ _HALF = np.uint64(32)
 
 
 class MarkingIndex:
-    """Gives each distinct marking a number, in the order of addition. A marking is an array of ``words`` words."""
+    """Numbers distinct markings in the order of addition. A packed marking is an array of ``words`` 64-bit numbers."""
 
     def __init__(self, words: int) -> None:
         self._rows = np.zeros((1 << 10, words), np.uint64)
@@ -51,7 +51,10 @@ class MarkingIndex:
         return numbers
 
     def _claim(self, claimed: NDArray[np.int64], markings: Words, slots: NDArray[np.int64]) -> None:
-        """Number new markings. If several equal ones claim a slot of the table, the first one gets the slot."""
+        """Add new markings to the index. ``claimed`` has their indices, and ``slots`` the free slot of each marking.
+
+        If several claim one slot, only the first of them is added.
+        """
         _, first = np.unique(slots[claimed], return_index=True)
         winners = claimed[np.sort(first)]
         end = self._count + len(winners)
@@ -68,7 +71,7 @@ class MarkingIndex:
         return mixed ^ (mixed >> _HALF)
 
     def _make_room(self, more: int) -> None:
-        """The table remains at most half full."""
+        """Enlarge the hash table so that it is at most half full after ``more`` additions."""
         needed = self._count + more
         if needed > len(self._rows):
             wider = np.zeros((max(needed, 2 * len(self._rows)), self._rows.shape[1]), np.uint64)

@@ -68,12 +68,12 @@ class Markings:
         return self.packing.tokens(self.rows[marking])
 
     def has_two(self, place: int) -> bool:
-        """Return whether a place has more than one token in some marking."""
+        """Check whether a place has more than one token in some marking."""
         more = self.packing.fields([(place, self.packing.most & ~1)])
         return bool((self.rows & more).any())
 
     def way_to(self, marking: int) -> list[int]:
-        """Return the transitions of a short path from the initial marking to another."""
+        """Return the transitions of a path from the initial marking to ``marking``, by which it was found first."""
         way: list[int] = []
         while (step := int(self.found_by[marking])) != _ROOT:
             way.append(int(self.transitions[step]))
@@ -104,7 +104,7 @@ def _all_places(net: WorkflowNet) -> list[tuple[int, ...]]:
 
 
 class _Search:
-    """A breadth-first search over markings that are packed with one field width."""
+    """A breadth-first search over the markings of a net. Markings are packed with fields of one width per place."""
 
     def __init__(self, net: WorkflowNet, packing: Packing, max_markings: int, progress: Progress | None) -> None:
         self._net, self._packing = net, packing
@@ -138,7 +138,10 @@ class _Search:
         return self._result()
 
     def _expand(self, begin: int, end: int) -> bool:
-        """Fire all enabled transitions of a range of markings, and return whether the tokens fit the fields."""
+        """Fire all enabled transitions in the markings from ``begin`` to ``end``.
+
+        Return whether the tokens fit the fields.
+        """
         markings = self._index.rows[begin:end]
         enabled = self._packed.enabled(markings)
         grown = self._growth.grown(begin, self._keep_eager(enabled))
@@ -161,9 +164,9 @@ class _Search:
         return True
 
     def _refuse(self) -> NoReturn:
-        """Stop the search at the limit of markings.
+        """Raise the error for too many markings.
 
-        Raises ``UnsoundWorkflow`` if the largest marking proves that the net is unbounded, else ``AutomatonTooLarge``.
+        It is ``UnsoundWorkflow`` if the largest marking proves that the net is unbounded, else ``AutomatonTooLarge``.
         """
         largest = self._growth.largest(len(self._index))
         if largest is not None:
@@ -174,7 +177,7 @@ class _Search:
         )
 
     def _keep_eager(self, enabled: Flags) -> Flags:
-        """Disable all transitions outside one eager group, in each marking that enables such a group.
+        """In each marking that enables an eager group, disable all transitions outside one such group.
 
         Returns the mask of these markings.
         """
@@ -199,7 +202,7 @@ class _Search:
         self._step_count += len(transitions)
 
     def _check_growth(self, marking: int) -> None:
-        """Reject the net if the path to a marking can repeat forever.
+        """Raise ``UnsoundWorkflow`` if the path to a marking can repeat forever and add tokens.
 
         This is so if some earlier marking on the path has, on each place, at most as many tokens as the marking.
         """
@@ -240,7 +243,7 @@ class _Search:
 
 
 class _Growth:
-    """Finds markings that have more tokens than all earlier ones. Such a marking may show that the net is unbounded.
+    """Tracks the number of tokens in each marking. A new maximum may show that the net is unbounded.
 
     In a net with resets or waits, no marking shows this. There, only the field width bounds the tokens.
     """
@@ -264,9 +267,10 @@ class _Growth:
         return int(self._totals[:count].argmax()) if self._is_monotone else None
 
     def grown(self, begin: int, is_passing: Flags) -> int | None:
-        """Return the marking with the most tokens from ``begin`` on, or None if an earlier marking had as many.
+        """Return the marking from ``begin`` on that has more tokens than all markings before, or None if none has.
 
-        Markings in the mask ``is_passing`` are ignored, because eager steps leave them at once.
+        Of several, it is the one with the most tokens. Markings in the mask ``is_passing`` are ignored, because eager
+        steps leave them at once.
         """
         if not self._is_monotone or is_passing.all():
             return None

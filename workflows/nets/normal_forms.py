@@ -21,7 +21,7 @@ NOTHING = Silent()
 
 
 def sequence(parts: Iterable[ProcessTree], origin: str = "") -> ProcessTree:
-    """Return the sequence of all parts."""
+    """Return the sequence of all parts as a tree in normal form."""
     flat = _flat([*part.parts] if isinstance(part, Sequence) else [part] for part in parts)
     return Sequence(flat, origin=origin) if len(flat) > 1 else flat[0] if flat else NOTHING
 
@@ -31,7 +31,7 @@ def _flat(groups: Iterable[list[ProcessTree]]) -> tuple[ProcessTree, ...]:
 
 
 def choice(branches: Iterable[ProcessTree], origin: str = "") -> ProcessTree:
-    """Return an exclusive choice between the branches. Equal leaves are merged, and a silent branch is the last one."""
+    """Return an exclusive choice between the branches, in normal form: equal leaves merged, a silent branch last."""
     flat: list[ProcessTree] = []
     seen: set[str | None] = set()
     for branch in branches:
@@ -48,13 +48,13 @@ def choice(branches: Iterable[ProcessTree], origin: str = "") -> ProcessTree:
 
 
 def parallel(branches: Iterable[ProcessTree], origin: str = "") -> ProcessTree:
-    """Return the interleaving of all branches."""
+    """Return the parallel block of all branches as a tree in normal form."""
     flat = _flat([*branch.branches] if isinstance(branch, Parallel) else [branch] for branch in branches)
     return Parallel(flat, origin=origin) if len(flat) > 1 else flat[0] if flat else NOTHING
 
 
 def inclusive(branches: Iterable[ProcessTree], origin: str = "") -> ProcessTree:
-    """Return an inclusive choice: one or more of the branches."""
+    """Return an inclusive choice, one or more of the branches, as a tree in normal form."""
     flat: list[ProcessTree] = []
     for branch in branches:
         parts = branch.branches if isinstance(branch, InclusiveChoice) else (branch,)

@@ -29,12 +29,12 @@ class Packing:
 
     @property
     def most(self) -> int:
-        """Largest number of tokens in a field."""
+        """Largest number of tokens of a place that a field can hold."""
         return (1 << (self.bits - 1)) - 1
 
     @property
     def words(self) -> int:
-        """Number of words of a marking, at least one."""
+        """Number of machine words of a marking, at least one."""
         return max(1, -(-self.places * self.bits // 64))
 
     def fields(self, values: Iterable[tuple[int, int]]) -> Words:
@@ -50,11 +50,11 @@ class Packing:
         return self.fields((place, min(places.count(place), self.most)) for place in set(places))
 
     def guards(self) -> Words:
-        """Return the words in which the guard bit of each field is set."""
+        """The words of a marking in which only the guard bit of each field is set."""
         return self.fields((place, 1 << (self.bits - 1)) for place in range(self.places))
 
     def mask(self, places: Places) -> Words:
-        """Return the words in which all bits of the given places are set."""
+        """Return the words of a marking in which all bits of the fields of the given places are set."""
         return self.fields((place, (1 << self.bits) - 1) for place in set(places))
 
     def tokens(self, marking: Words) -> dict[int, int]:
@@ -74,7 +74,7 @@ class PackedTransitions:
     Attributes:
         guards: (words,), the guard bits of all fields.
         kept: All bits of the fields that a transition does not empty.
-        waits: All bits of the fields that must be empty.
+        waits: All bits of the fields that must be empty for a transition to fire.
         can_fire: (transitions,), a mask of the transitions whose inputs fit the fields.
     """
 
@@ -121,5 +121,5 @@ class PackedTransitions:
 
 
 def heaviest(places: Places) -> int:
-    """Return the largest number of tokens on one place."""
+    """Return the largest number of tokens on one place. A place is listed once for each of its tokens."""
     return max((places.count(place) for place in set(places)), default=0)

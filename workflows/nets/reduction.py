@@ -28,8 +28,8 @@ class TreeTransition:
     """A transition (a step) that performs a trace of a process tree between taking and putting its tokens.
 
     Attributes:
-        is_open_join: Whether the step waits until no empty input can get a token, and then takes a token from each
-            filled input.
+        is_open_join: Whether the step waits as an inclusive join: until no empty input can get a token. Then it takes a
+            token from each filled input.
         is_open_split: Whether the step puts tokens on any one or more of its outputs, instead of all.
         signal: If not empty, the step also ends other steps, as a terminate or throw does. The caller interprets the
             value.
@@ -52,7 +52,7 @@ class TreeTransition:
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """The part of a net between a split and a join or end. It consists of at most one step."""
+    """The part of a net between a split and a join or end, if it consists of at most one step."""
 
     begin: int
     step: int | None
@@ -61,7 +61,7 @@ class _Branch:
 
 
 class TreeNet:
-    """A net of steps that is reduced by rules.
+    """A net of steps (``TreeTransition``) that rules reduce to a single step with a process tree.
 
     A trace begins with one token on ``source`` and ends with one token on ``sink``. If ``sink`` is None, a trace ends
     with no token. No step puts a token on ``source``. ``words`` has, for each place, the description of the gateway
@@ -80,7 +80,7 @@ class TreeNet:
         self.source = self.place("")
 
     def place(self, words: str) -> int:
-        """Add a place and return its index."""
+        """Add a place, described by ``words``, and return its index."""
         self.words.append(words)
         self._makers.append(set())
         self._takers.append(set())
@@ -100,7 +100,7 @@ class TreeNet:
         self._set_step(name, step)
 
     def tree(self) -> ProcessTree | None:
-        """Return the tree of the whole net, or None unless the net is reduced to one step from source to sink.
+        """Return the tree of the whole net. None unless the net is reduced to one step from source to sink.
 
         Without a sink, the step must put no token.
         """
@@ -112,11 +112,14 @@ class TreeNet:
         return step.tree if is_all else None
 
     def is_single(self) -> bool:
-        """Return whether the net never has more than one token."""
+        """Check that every step puts at most one token. The net then never has more."""
         return all(len(step.outputs) <= 1 for step in self.steps.values())
 
     def reduce(self) -> None:
-        """Apply the rules until none applies."""
+        """Apply the reduction rules until none applies.
+
+        A rule replaces a few steps by a single step with a larger tree.
+        """
         rules: tuple[Callable[[int], bool], ...] = (
             self._choose,
             self._spin,
@@ -300,9 +303,10 @@ class TreeNet:
         return False
 
     def _branch_from(self, place: int) -> tuple[int | None, _Branch] | None:
-        """Return the join of a branch, and the branch. The branch begins at ``place``, an output of a split.
+        """Return the join to which a branch leads, and the branch.
 
-        The join is None if the branch ends by itself. The result is None if the branch is more than one link.
+        The branch begins at ``place``, an output of a split. The join is None if the branch ends by itself. The result
+        is None if the branch has more than one step.
         """
         if len(self._makers[place]) != 1 or len(self._takers[place]) != 1 or place == self.sink:
             return None
@@ -416,7 +420,7 @@ class TreeNet:
         return join, frozenset(place for end, place in ends.items() if end != place)
 
     def _is_closed(self, join: int, family: dict[int, Tokens]) -> bool:
-        """Return whether only the splits in ``family`` and their branches fill the inputs of the join."""
+        """Check whether only the splits in ``family``, and their branches, fill the inputs of the join."""
         branches: set[int] = set()
         for begin in frozenset().union(*family.values()):
             if not self._makers[begin] <= family.keys():

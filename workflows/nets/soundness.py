@@ -22,16 +22,19 @@ _MOST_STUCK = 3
 
 
 def check(markings: Markings) -> tuple[str, ...]:
-    """Return warnings that name the faulty elements of a net. A sound net gets none.
+    """Return warnings that name the faulty elements of a net, given its markings. A sound net gets none.
 
-    A net without complete traces is refused.
+    Raises ``UnsoundWorkflow`` for a net without complete traces.
     """
     check_completion(markings)
     return (*_dead(markings), *_stuck(markings))
 
 
 def check_completion(markings: Markings) -> None:
-    """Refuse a net without complete traces. The message names the places where traces get stuck."""
+    """Raise ``UnsoundWorkflow`` for a net without complete traces.
+
+    The message names the places where traces get stuck.
+    """
     if not markings.completes[0]:
         where = "; ".join(_stuck(markings)) or "no step can be taken at all"
         raise UnsoundWorkflow(f"no trace of the model completes: {where}")
@@ -58,9 +61,9 @@ def _dead(markings: Markings) -> list[str]:
 
 
 def _stuck(markings: Markings) -> list[str]:
-    """Return warnings for the markings from which no end can be reached.
+    """Return warnings about markings from which no end can be reached: one for each dead end, the nearest first.
 
-    Each warning is for another dead end, the nearest first. If there is no dead end, one warning is for endless steps.
+    If there is no dead end, one warning is for endless steps.
     """
     is_lost = ~markings.completes
     if not is_lost.any():

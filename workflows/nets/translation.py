@@ -38,10 +38,10 @@ MOST_COPIES = 20
 
 @dataclass(frozen=True, slots=True)
 class RunCounter:
-    """A place that has one token for each current run of the block ``node``.
+    """A place of a net that has one token for each current run of the block ``node``.
 
-    If the place can have two tokens, the net may have traces that the graph does not have. If ``is_mixing``, steps of
-    the block wait until places are empty, or remove their tokens. Then the net may also lack traces of the graph.
+    If the place can have two tokens, the net may have traces that the flow graph does not have. If ``is_mixing``, steps
+    of the block wait until places are empty, or remove their tokens. Then the net may also lack traces of the graph.
     """
 
     place: int
@@ -51,7 +51,7 @@ class RunCounter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translation:
-    """The net of a graph, and the parts of the graph that the net does not express exactly.
+    """The net of a flow graph, and the parts of the graph that the net does not express exactly.
 
     If no place of ``counters`` ever has two tokens, the net has all complete traces of the graph. If ``notices`` is
     also empty, the net has no other traces. If a place of ``counters`` gets two tokens, the net may lack traces of the
@@ -66,10 +66,10 @@ class Translation:
 
 
 def translate(graph: FlowGraph) -> Translation:
-    """Return a net with the traces of a graph. A trace is complete when no token is left.
+    """Return a net with the traces of a flow graph. A trace is complete when no token is left.
 
-    A model is refused if ``Ways`` refuses a graph, if no block around a throw has its exit, if an inclusive gateway
-    joins more than ``MOST_JOINED`` or splits into more than ``MOST_SPLIT`` flows, or if the net is too large.
+    Raises ``ModelRefused`` in these cases: ``Ways`` refuses a graph, no block around a throw has its exit, an inclusive
+    gateway joins more than ``MOST_JOINED`` or splits into more than ``MOST_SPLIT`` flows, or the net is too large.
     """
     translator = _Translator()
     source = translator.assembly.place("the beginning")
@@ -82,7 +82,7 @@ def translate(graph: FlowGraph) -> Translation:
 
 
 def is_single(graph: FlowGraph) -> bool:
-    """Return whether a run of a graph always has exactly one token. A running block counts as one token."""
+    """Check whether a run of a graph always has exactly one token. A running block counts as one token."""
     ways = Ways(graph)
     splits = (NodeKind.PARALLEL, NodeKind.INCLUSIVE)
     return not any(
@@ -93,7 +93,7 @@ def is_single(graph: FlowGraph) -> bool:
 
 
 def is_single_throughout(graph: FlowGraph) -> bool:
-    """Return whether ``is_single`` holds for a graph and all blocks in it, none of which may have concurrent runs."""
+    """Check whether a graph and all blocks in it always have exactly one token. No block may have concurrent runs."""
     return is_single(graph) and all(
         is_single_throughout(node.block.graph) and not (node.block.repeat and node.block.repeat.is_parallel)
         for node in graph.nodes
@@ -102,7 +102,7 @@ def is_single_throughout(graph: FlowGraph) -> bool:
 
 
 def _keeps_apart(block: Block) -> bool:
-    """Return whether concurrent runs of a block can never affect each other."""
+    """Check whether concurrent runs of a block cannot affect each other, although they share places of the net."""
     gateways = (NodeKind.PARALLEL, NodeKind.INCLUSIVE)
     return (
         is_single_throughout(block.graph)
@@ -121,7 +121,7 @@ class _Frame:
 
     Attributes:
         exits: The places that each exit fills.
-        is_alone: Whether no token can enter the block while it already runs.
+        is_alone: Whether no token can enter the block while the block already runs.
         throws: The throws in the block: the place from which a throw takes a token, the places that the throw fills
             besides those of its exit, the exit, and the throwing node in words.
     """
@@ -134,10 +134,11 @@ class _Frame:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """The context in which a graph runs.
+    """How a graph is connected to its surroundings in the net.
 
     Attributes:
         done: Places that get a token when a token of the run ends.
+        frames: The surrounding blocks, the outermost first.
         running: A place that has a token during the run. None if no step waits for the end of the run.
         after: Places that get a token when a terminate ends the run. Only used if ``running`` is given.
     """
@@ -149,7 +150,10 @@ class _Way:
 
     @property
     def is_left_anywhere(self) -> bool:
-        """Whether a surrounding block can be left at any time. If so, the run can be left from each of its places."""
+        """Whether a surrounding block can be left at any time.
+
+        Its exits then take a token from any place of the run.
+        """
         blocks = [frame.node.block for frame in self.frames if frame.node.block]
         return any(not leaves.is_thrown for block in blocks for leaves in block.exits)
 
@@ -178,7 +182,7 @@ class _Translator:
         return self._one_by_one(node, block.graph, self._bounded(node, repeat), way)
 
     def _bounded(self, node: Node, repeat: Repeat) -> Repeat:
-        """Return the repetition. If more than ``MOST_COPIES`` copies were needed, the result has no largest number.
+        """Return the repetition, without a largest number if more than ``MOST_COPIES`` copies of the block were needed.
 
         A notice says that the larger numbers are not counted.
         """
@@ -210,7 +214,7 @@ class _Translator:
         return [(name, (running, *tokens) if tokens else way.done) for name, tokens in begins]
 
     def _one_by_one(self, node: Node, graph: FlowGraph, repeat: Repeat, way: _Way) -> _Begins:
-        """Add runs that follow each other, each as a copy of the graph. The last copy is added first.
+        """Add the sequential runs of a repeated block, each as a copy of the graph. The last copy is added first.
 
         If the number of runs has no limit, the last copy may repeat.
         """
@@ -244,7 +248,7 @@ class _Translator:
         return [("", tuple(starts))]
 
     def _anything(self, node: Node, graph: FlowGraph, repeat: Repeat, way: _Way) -> _Begins:
-        """Add any number of concurrent runs of a graph. The net has their activities any number of times, in any order.
+        """Add any number of concurrent runs of a graph: its activities, any number of times, in any order.
 
         A net cannot tell concurrent runs apart, so the order within a run is lost. If at least one run is required, one
         run keeps its order.
@@ -283,7 +287,10 @@ class _Scope:
             self._put_places(node)
 
     def add_steps(self) -> _Begins:
-        """Add the steps of all nodes. Return each start with the places that must be filled to begin there."""
+        """Add the steps of all nodes of the graph.
+
+        Return each start with the places that must be filled to begin there.
+        """
         for node in self._graph.nodes:
             self._put_node(node)
         for node in self._graph.nodes:
@@ -315,7 +322,10 @@ class _Scope:
         return self._at[flow.id] if flow.id in self._at else self._at[flow.target]
 
     def _out(self, node: Node, leaves: str = "") -> Places:
-        """Return the places that a node, or its exit ``leaves``, fills. Without outgoing flows, these are ``_done``."""
+        """Return the places that a node fills when it is done or, if ``leaves`` is given, when this exit is taken.
+
+        Without outgoing flows, these are the places after the graph (``_done``).
+        """
         return tuple(map(self._place_of, self._ways.out_of(node, leaves))) or self._done
 
     def _step(

@@ -31,7 +31,7 @@ def can_be_net(tree: ProcessTree) -> bool:
 
 
 def put_tree(assembly: Assembly, tree: ProcessTree, source: int, sink: int) -> None:
-    """Add the steps of a tree. Each trace of the tree moves a token from ``source`` to ``sink``.
+    """Add the steps of a process tree to a net. Each trace of the tree moves a token from ``source`` to ``sink``.
 
     The tree must satisfy ``can_be_net``.
     """

@@ -44,7 +44,7 @@ class Ways:
         return tuple(self._incoming.get(node.id, ()))
 
     def out_of(self, node: Node, leaves: str = "") -> tuple[Flow, ...]:
-        """Return the outgoing flows of a node when it is done, or those of its exit ``leaves``."""
+        """Return the outgoing flows of a node: those taken when the node is done, or those of its exit ``leaves``."""
         return tuple(self._outgoing.get((node.id, leaves), ()))
 
     def all_out_of(self, node: Node) -> tuple[Flow, ...]:
@@ -95,9 +95,9 @@ def thrown_in(graph: FlowGraph) -> frozenset[str]:
 
 
 def find_exit(blocks: tuple[Node, ...], exit_id: str) -> tuple[Node, Exit] | None:
-    """Return the innermost block that has the exit ``exit_id``, and the exit. The first of ``blocks`` is the outermost.
+    """Return the exit with the id ``exit_id`` and the innermost block that has it. None if no block has it.
 
-    The result is None if no block has the exit.
+    The first of ``blocks`` is the outermost.
     """
     for node in reversed(blocks):
         for leaves in node.block.exits if node.block else ():
