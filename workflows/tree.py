@@ -19,7 +19,7 @@ from workflows.errors import InvalidWorkflow
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """An event of type ``name`` with its attributes.
+    """A step of a process that emits an event of type ``name``, with its attributes. A leaf of the tree.
 
     ``duration`` is used in simulations. It is the time from the moment when the activity can begin to its event, or
     None if unknown.
@@ -40,12 +40,12 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class Silent:
-    """A step without an event."""
+    """A leaf of the tree: a step of a process without an event."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """All parts, one after the other."""
+    """A block whose parts occur one after the other."""
 
     parts: tuple[ProcessTree, ...]
     origin: str = field(default="", compare=False)
@@ -56,7 +56,10 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class ExclusiveChoice:
-    """Exactly one of the branches. ``probabilities`` sum to 1, or are empty if all branches are equally probable."""
+    """A block of which exactly one branch occurs.
+
+    ``probabilities`` sum to 1, or are empty if all branches are equally probable.
+    """
 
     branches: tuple[ProcessTree, ...]
     probabilities: tuple[float, ...] = ()
@@ -68,7 +71,7 @@ class ExclusiveChoice:
 
 @dataclass(frozen=True, slots=True)
 class Parallel:
-    """All branches, interleaved in any way."""
+    """A block whose branches all occur, interleaved in any way."""
 
     branches: tuple[ProcessTree, ...]
     origin: str = field(default="", compare=False)
@@ -79,7 +82,7 @@ class Parallel:
 
 @dataclass(frozen=True, slots=True)
 class InclusiveChoice:
-    """One or more of the branches, interleaved in any way.
+    """A block of which one or more branches occur, interleaved in any way.
 
     ``probabilities`` has the probability of each branch; if empty, each has 1/2. Branches are drawn independently, and
     the draw is repeated until at least one branch is drawn.
@@ -136,7 +139,7 @@ ProcessTree: TypeAlias = Activity | Silent | Sequence | ExclusiveChoice | Parall
 
 
 def parts_of(node: ProcessTree) -> tuple[ProcessTree, ...]:
-    """Return the parts of a node from left to right. A loop has its body, then its redo part."""
+    """Return the direct parts of a node from left to right. A loop has its body, then its redo part."""
     match node:
         case Sequence(parts) | ExclusiveChoice(parts) | Parallel(parts) | InclusiveChoice(parts):
             return parts
@@ -157,7 +160,7 @@ def iterate_activities(tree: ProcessTree) -> Iterator[Activity]:
 
 
 def activity_names(tree: ProcessTree) -> tuple[str, ...]:
-    """Return the distinct names of the activities, in the order of their first occurrence."""
+    """Return the distinct names of a tree's activities, in the order of their first occurrence."""
     return tuple(dict.fromkeys(activity.name for activity in iterate_activities(tree)))
 
 

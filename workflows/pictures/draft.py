@@ -19,9 +19,10 @@ _MARGIN = 16.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """A shape without a position. ``kind`` is as in ``workflows.diagram``.
+    """An element of a layout: a shape of known size, without a position. ``kind`` is as in ``workflows.diagram``.
 
     Attributes:
+        element: Id of the element.
         event: The event type that the element emits.
         inner: The drawing inside the box, if any.
         ports: Ids and names of the exits on the right edge of the box.
@@ -54,14 +55,14 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True)
 class PictureDraft:
-    """The boxes and arrows of one layout."""
+    """The input of a layout: boxes, and arrows between them."""
 
     boxes: tuple[Box, ...]
     arrows: tuple[Arrow, ...]
 
 
 def task_box(element: str, label: str, *, kind: str = "task", event: str | None = None) -> Box:
-    """Return a box for a text. Longer texts get wider and higher boxes."""
+    """Return a box with a text inside. Longer texts get wider and higher boxes."""
     width = _TASK_WIDTH
     while width < _WIDEST_TASK and len(wrapped(label, width - _MARGIN, TEXT_SIZE, 99)) > 2:
         width += 20.0
@@ -72,13 +73,13 @@ def task_box(element: str, label: str, *, kind: str = "task", event: str | None 
 
 
 def small_box(element: str, kind: str, label: str = "") -> Box:
-    """Return a box for a gateway, an event or a place, whose text is drawn outside the box."""
+    """Return a box for a gateway, an event or a place. Its text is drawn outside the box."""
     size = _SIZES.get(kind, (36.0, 36.0))
     return Box(element=element, kind=kind, label=label, width=size[0], height=size[1])
 
 
 def room_of(box: Box) -> tuple[float, float]:
-    """Return how much the text below a box is wider than the box, and how far it reaches below the box."""
+    """Return the additional room that the text below a box needs: how much wider than the box, and how far below it."""
     shape = Shape(element="", kind=box.kind, label=box.label, x=0.0, y=0.0, width=box.width, height=box.height)
     label = label_below(shape)
     if label is None:

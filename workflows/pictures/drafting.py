@@ -40,7 +40,7 @@ _EVENTS = {
 
 
 def draft_of(source: Source) -> PictureDraft:
-    """Return the boxes and arrows of a tree, a flow graph or a net."""
+    """Return the boxes and arrows for a process tree, a flow graph or a net."""
     match source:
         case FlowGraph():
             return _of_graph(source)
@@ -73,7 +73,7 @@ _Ends: TypeAlias = list[tuple[int, str]]  # boxes without a successor yet, each 
 
 @dataclass(slots=True)
 class _Growing:
-    """A draft under construction. Elements are numbered, because the nodes of a tree have no ids."""
+    """A ``PictureDraft`` under construction. It numbers elements, because the nodes of a tree have no ids."""
 
     boxes: list[Box] = field(default_factory=list)
     arrows: list[Arrow] = field(default_factory=list)
@@ -129,7 +129,10 @@ def _grow(growing: _Growing, tree: ProcessTree, ends: _Ends) -> _Ends:
 
 
 def _branched(growing: _Growing, kind: str, branches: list[tuple[ProcessTree, str]], ends: _Ends) -> _Ends:
-    """A single branch gets no gateways."""
+    """Add the branches of a block between a splitting and a joining gateway of ``kind``. A single branch gets none.
+
+    ``branches`` are trees with the texts of their arrows.
+    """
     if len(branches) == 1:
         return _grow(growing, branches[0][0], ends)
     ((split, _),) = growing.add(small_box(growing.name(kind), kind), ends)
@@ -198,7 +201,7 @@ def _repeats(block: Block) -> str:
 
 
 def _of_net(net: WorkflowNet) -> PictureDraft:
-    """The draft has first the places, then the transitions. Reset and inhibitor arcs are dashed."""
+    """Return the draft of a net: first its places, then its transitions. Reset and inhibitor arcs are dashed."""
     final = {place for marking in net.finals for place in marking}
     boxes = [_place(number, net.initial, final) for number in range(len(net.places))]
     arrows: list[Arrow] = []

@@ -90,7 +90,7 @@ def _mark(shape: Shape, marks: Mapping[str, Mark]) -> Mark:
 
 
 def _holds(area: Shape, other: Shape) -> bool:
-    """Return whether a shape lies in an area. A pool holds only lanes, and no area holds boundary events."""
+    """Check whether a shape lies in an area. A pool holds only lanes, and no area holds boundary events."""
     if area.kind == "pool" and other.kind != "lane":
         return False
     x, y = other.centre

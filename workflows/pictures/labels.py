@@ -85,7 +85,7 @@ def outside_labels(diagram: Diagram) -> dict[int, Label]:
 
 
 def _free(places: Sequence[Label], obstacles: Sequence[Rectangle]) -> Label:
-    """Return the first of some possible labels that overlaps no obstacle, or the one with the fewest overlaps."""
+    """Return the first of several possible labels that overlaps no obstacle, or the one with the fewest overlaps."""
     meetings = []
     for label in places:
         rectangle = label.rectangle
@@ -139,7 +139,7 @@ def _lines(diagram: Diagram) -> Iterator[Rectangle]:
 
 
 def extent(diagram: Diagram, labels: Iterable[Label] | None = None) -> Rectangle:
-    """Return the smallest rectangle that contains all shapes, lines and labels. An empty drawing gets a default size.
+    """Return the smallest rectangle around all shapes, lines and labels. An empty drawing gets a default size.
 
     If ``labels`` is None, all outside labels are assumed to be below their shapes.
     """

@@ -21,9 +21,10 @@ Link = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layered:
-    """A draft whose nodes are arranged in layers. A node is a box, or a point where a long arrow crosses a layer.
+    """A draft whose nodes are arranged in layers, from left to right. A node is a box or a crossing.
 
-    Nodes are numbered: first the boxes in the order of the draft, then the crossings.
+    A crossing is a point where a long arrow passes a layer. Nodes are numbered: first the boxes in the order of the
+    draft, then the crossings.
 
     Attributes:
         layers: The layers from left to right, each with its nodes from top to bottom.
@@ -40,9 +41,10 @@ class Layered:
 
 
 def layered(draft: PictureDraft, max_places: int) -> Layered:
-    """Assign a layer, and a position in this layer, to every box.
+    """Assign a layer to each box of a draft, and a position in this layer.
 
-    Long arrows get at most ``max_places`` nodes in total. The remaining arrows are straight, and may cross boxes.
+    The crossings of long arrows are at most ``max_places`` in total. Further long arrows are straight, and may cross
+    boxes.
     """
     forward, back = _without_cycles(draft)
     layer_of = _longest_paths(len(draft.boxes), forward)
@@ -162,7 +164,7 @@ def neighbours(count: int, links: Iterable[Link]) -> tuple[list[list[int]], list
 
 
 def _sort(layer: list[int], fixed: Sequence[int], neighbours: Sequence[Sequence[int]]) -> None:
-    """Sort a layer by the mean position of each node's neighbours in the layer ``fixed``.
+    """Sort a layer in place, by the mean position of each node's neighbours in the layer ``fixed``.
 
     Nodes without neighbours stay about where they are.
     """

@@ -23,13 +23,13 @@ _BETWEEN_TRACKS = 10.0
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Placed:
-    """A draft with all coordinates.
+    """A layered draft with all coordinates.
 
     Attributes:
         middle: Height of the middle of each node.
         left: Left edge of each layer.
         width: Width of each layer.
-        tracks: The x coordinate of the vertical part of each hop.
+        tracks: The x coordinate of the vertical part of each hop (the piece of an arrow between two layers).
         back: For each backward arrow, the x coordinates of its vertical parts at its source and at its target.
     """
 
@@ -51,7 +51,7 @@ class _Placed:
 
 
 def laid_out(draft: PictureDraft) -> Diagram:
-    """Return the shapes and edges of a draft, with the origin (0, 0) at the upper left."""
+    """Lay out a draft: return the shapes and edges with coordinates. The upper left corner is (0, 0)."""
     if not draft.boxes:
         return Diagram(shapes=(), edges=())
     layers = layered(draft, MAX_PLACES)
@@ -71,7 +71,10 @@ def moved(diagram: Diagram, right: float, down: float) -> Diagram:
 
 
 def _hops(draft: PictureDraft, layers: Layered, middle: Sequence[float]) -> list[list[Hop]]:
-    """Return the pieces of forward arrows in each channel. Channel ``n`` is the space after layer ``n``."""
+    """Return the pieces of forward arrows (hops) in each channel. Channel ``n`` is the space after layer ``n``.
+
+    ``middle`` has the height of each node.
+    """
     channels: list[list[Hop]] = [[] for _ in layers.layers]
     for arrow, chain in layers.chains:
         for first, second in pairwise(chain):
@@ -91,7 +94,10 @@ def _port_offset(draft: PictureDraft, arrow: Arrow) -> float:
 
 
 def port_height(height: float, port: int) -> float:
-    """Return the distance of a port below the middle of a box. Ports are counted from 1."""
+    """Return how far the port with this number is below the middle of a box of this height.
+
+    Ports are counted from 1.
+    """
     return min(port * PORT_DISTANCE, height / 2 - 4.0)
 
 
@@ -103,7 +109,10 @@ class _Tracks:
     enter: dict[Arrow, float] = field(default_factory=dict)
 
     def take(self, hops: Sequence[Hop], leaving: Sequence[Arrow], entering: Sequence[Arrow]) -> None:
-        """Forward arrows come before backward arrows."""
+        """Assign x coordinates to the vertical parts of arrows in a channel.
+
+        Forward arrows come before backward arrows.
+        """
         tracks = tracks_of(hops)
         self.hops.update({hop: self.x + track * _BETWEEN_TRACKS for hop, track in tracks.items()})
         self.x += (max(tracks.values(), default=-1) + 1) * _BETWEEN_TRACKS

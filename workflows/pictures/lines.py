@@ -25,9 +25,9 @@ def line(edge: Edge) -> Iterator[str]:
 
 
 def line_label(edge: Edge) -> Iterator[str]:
-    """Yield the text of a flow.
+    """Yield the text of a flow as SVG.
 
-    It is above the first horizontal part that is long enough, or beside the longest part.
+    The text is above the first horizontal part that is long enough, or beside the longest part.
     """
     if not edge.label or len(edge.points) < 2:
         return
@@ -41,7 +41,7 @@ def line_label(edge: Edge) -> Iterator[str]:
 
 
 def _labelled_part(points: Sequence[Point], width: float) -> tuple[Point, Point]:
-    """Return the part of a line that gets the text.
+    """Return the straight part of a line at which its text of this width is drawn.
 
     The first part of a bent line is avoided, because other flows often share it.
     """

@@ -23,7 +23,7 @@ _ARROW_SPACE = 9.0
 
 
 def heights(draft: PictureDraft, layers: Layered) -> list[float]:
-    """Return the height of the middle of every node (box or crossing of a long arrow), measured from the top."""
+    """Return how far the middle of each node is below the top. A node is a box or the crossing of a long arrow."""
     count = len(layers.layer_of)
     above, below = extents(draft, count)
     before, after = neighbours(count, layers.links)
@@ -43,7 +43,7 @@ def heights(draft: PictureDraft, layers: Layered) -> list[float]:
 
 
 def extents(draft: PictureDraft, count: int) -> tuple[list[float], list[float]]:
-    """Return the space that each node needs above its middle, and the space below.
+    """Return the space that each of ``count`` nodes needs above its middle, and the space below.
 
     The space includes the text of a box, and half of the distance to the next node.
     """
@@ -55,7 +55,7 @@ def extents(draft: PictureDraft, count: int) -> tuple[list[float], list[float]]:
 
 
 class _Column:
-    """A layer whose nodes are moved one by one. A node that has been moved keeps its height."""
+    """A layer whose nodes get their heights one by one. A node that has been moved keeps its height."""
 
     def __init__(
         self, layer: Sequence[int], middle: list[float], above: Sequence[float], below: Sequence[float]

@@ -66,7 +66,11 @@ def _turn(group: Sequence[Hop]) -> tuple[bool, float]:
 
 
 def lanes_below(back: Sequence[Arrow], layers: Layered, bottoms: Sequence[float]) -> dict[Arrow, float]:
-    """Return the height of each backward arrow, below the boxes and the shorter backward arrows that it passes."""
+    """Return the height at which each backward arrow runs, below all boxes that it passes.
+
+    Shorter backward arrows run above longer ones that they share a layer with. ``bottoms`` has the lower edge of each
+    layer.
+    """
     lanes: dict[Arrow, float] = {}
     occupied_spans: list[tuple[int, int, float]] = []
     spans: Mapping[Arrow, tuple[int, int]] = {

@@ -22,7 +22,7 @@ _AROUND = 16.0
 
 @dataclass(frozen=True, slots=True)
 class _Break:
-    """A position where a drawing can be broken. Only one arrow crosses it, horizontally from left to right."""
+    """A position where a long drawing can be broken into rows: only one arrow crosses it, horizontally to the right."""
 
     x: float
     edge: int
@@ -55,7 +55,7 @@ def _breaks(diagram: Diagram) -> list[_Break]:
 
 
 def _pieces(edges: Sequence[Edge]) -> list[tuple[float, float, int, int, bool]]:
-    """Return all pieces of arrows except vertical ones.
+    """Return the straight pieces of all arrows, except vertical ones.
 
     The values of a piece are its left end, its right end, the index of the arrow, the index of the piece in the arrow,
     and whether the piece runs horizontally to the right.
@@ -86,7 +86,7 @@ def _gaps(shapes: Sequence[Shape]) -> list[tuple[float, float]]:
 
 
 def _chosen(breaks: Sequence[_Break], held: Rectangle) -> list[_Break]:
-    """Choose the last break within the width of each row or, if there is none, the next break.
+    """Return the breaks to use: the last break within the width of each row or, without one, the next break.
 
     No row is shorter than half of the usual width.
     """

@@ -38,14 +38,14 @@ _LEAST_SPAN = 1e-300  # parts of a smaller span would be 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One value over time, with a line for each series. The most important series comes first."""
+    """A chart of one value over time, with a line for each series. The most important series comes first."""
 
     title: str
     series: Mapping[str, Points]
 
 
 def draw_series(title: str, panels: Sequence[Panel]) -> str:
-    """Draw panels with a common time axis as SVG. Without any point, the picture has a notice."""
+    """Draw panels below each other with a common time axis, as SVG. Without any point, the picture has a notice."""
     drawn_panels = [panel for panel in panels if any(panel.series.values())][:MOST_PANELS]
     times_us = [time_us for panel in drawn_panels for points in panel.series.values() for time_us, _ in points]
     span = (min(times_us), max(times_us)) if times_us else (0, 0)

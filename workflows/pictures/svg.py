@@ -70,7 +70,7 @@ def element(name: str, attributes: dict[str, Value], *children: str) -> str:
 
 
 def picture(corner: Point, size: Point, head: Sequence[str], content: Iterable[str], *, scale: float = 1.0) -> str:
-    """Return a whole picture on a page of the given size. ``head`` has titles and styles."""
+    """Return a whole SVG picture that shows the area of ``size`` from ``corner`` on. ``head`` has titles and styles."""
     return element(
         "svg",
         {
@@ -88,7 +88,7 @@ def picture(corner: Point, size: Point, head: Sequence[str], content: Iterable[s
 
 
 def styled(name: str, role: str, attributes: dict[str, Value], *children: str) -> str:
-    """Return an element in the colours of a role."""
+    """Return an SVG element in the colours of a role, such as ``box`` or ``seen``."""
     return element(name, {"class": f"{PREFIX}{role}", **LIGHT[role], **attributes}, *children)
 
 
@@ -114,7 +114,7 @@ def path(role: str, commands: str, *, width: float = 1.5, dashes: str = "") -> s
 
 
 def text_lines(role: str, lines: Sequence[str], middle: Point, size: float, *, anchor: str = "middle") -> str:
-    """Return lines of text whose vertical middle is at ``middle``. The role ``halo`` gives the letters an outline."""
+    """Return lines of text as SVG, with their vertical middle at ``middle``. The role ``halo`` outlines the letters."""
     step = size * LINE_STEP
     top = middle[1] - (len(lines) - 1) * step / 2 + size * 0.35
     attributes: dict[str, Value] = {"text-anchor": anchor, "font-size": size}

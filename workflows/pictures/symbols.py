@@ -40,7 +40,7 @@ class Mark:
 
 
 def symbol(shape: Shape, mark: Mark, *, label: Label | None = None, has_inner: bool = False) -> str:
-    """Return a shape with its text, its highlight and a description.
+    """Return a shape as SVG, with its text, its highlight and a title in words.
 
     ``label`` is drawn outside the shape. ``has_inner`` means that the content of a sub-process, or the lanes of a pool,
     are drawn too.

@@ -34,7 +34,7 @@ def width_of(text: str, size: float) -> float:
 
 
 def shortened(text: str, most: int) -> str:
-    """Cut a text after ``most`` letters, ending in dots. Each run of white space becomes one space."""
+    """Return at most ``most`` letters of a text. A cut text ends in dots. Each run of white space becomes one space."""
     plain = " ".join(text.split())
     return plain if len(plain) <= most else plain[: most - 1].rstrip() + ELLIPSIS
 
@@ -53,7 +53,7 @@ def wrapped(text: str, width: float, size: float, most_lines: int) -> list[str]:
 
 
 def is_whole(text: str, width: float, height: float, size: float) -> bool:
-    """Return whether a text fits without being cut and without a line break inside a word."""
+    """Check whether a text fits into a box of this size without being cut or broken inside a word."""
     pieces = _BREAKS.split(shortened(text, MOST_LETTERS))
     if any(width_of(piece.rstrip(), size) > width for piece in pieces):
         return False

@@ -22,7 +22,7 @@ _ALL = 7
 
 
 def extraction_of_tree(tree: ProcessTree) -> Extraction:
-    """Return exactly the constraints that hold on every trace of a tree. Labels of the tree may repeat.
+    """Return exactly the constraints that hold on every trace of a tree. Several leaves may have one name.
 
     Orders are found between leaves, and then transferred to the names of the leaves. For each set of up to three names,
     the subsets that occur in some trace are computed. With more than ``MAX_TYPES`` names, sets of three are left out,
@@ -39,10 +39,10 @@ def extraction_of_tree(tree: ProcessTree) -> Extraction:
 
 
 def derive_constraints(tree: ProcessTree) -> ConstraintSet:
-    """Return the constraints of a tree over pairs of event types, and its end events.
+    """Return the constraints of a tree over pairs of event types, and its end events, as a constraint set.
 
-    Types are in the order of the activities. Orders come first, then exclusions, then requirements. Longer clauses are
-    left out.
+    Types are in the order of the activities. Orders come first, then exclusions, then requirements. Clauses over three
+    types are left out.
     """
     table = relations_of_outline(Outline.of(tree))
     priors = (Prior(*pair) for pair in table.priors)
@@ -52,7 +52,7 @@ def derive_constraints(tree: ProcessTree) -> ConstraintSet:
 
 
 def relations_of_outline(outline: Outline) -> RelationTable:
-    """Return the relations between any two event types of a tree, with the types in the order of their first leaves."""
+    """Return the relations between any two event types of a tree. The types are in the order of their first leaves."""
     events = tuple(dict.fromkeys(outline.labels))
     count = len(events)
     places = {name: place for place, name in enumerate(events)}
@@ -73,7 +73,10 @@ def relations_of_outline(outline: Outline) -> RelationTable:
 
 
 def _has(groups: GroupFamilies, subset: int) -> NDArray[np.bool_]:
-    """Return a mask of the groups of which some trace has exactly the members in ``subset``."""
+    """Return a mask of the groups (sets of event types) of which some trace has exactly the members in ``subset``.
+
+    ``subset`` has bit ``i`` for the member ``i``.
+    """
     holds: NDArray[np.bool_] = (groups.families >> subset) & 1 == 1
     return holds
 

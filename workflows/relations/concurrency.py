@@ -15,7 +15,7 @@ from workflows.nets.net import Places, Transition
 
 
 def concurrency(places: int, initial: Places, transitions: Sequence[Transition]) -> list[int]:
-    """Return, for each place, the set of places that may be marked at the same time.
+    """Return, for each place of a net, the set of places that may be marked at the same time, as bits.
 
     The set contains the place itself if the place may have two tokens. Reset and inhibitor arcs are ignored, so the
     result can only become larger. The caller may leave out transitions that never fire.
@@ -41,7 +41,10 @@ class _Concurrency:
             self._fire(transitions[number])
 
     def _fire(self, transition: Transition) -> None:
-        """A place that may be marked together with all inputs may also be marked together with each output."""
+        """Add the concurrent places that a transition causes, if it can fire.
+
+        Its outputs are concurrent with each other, and with each place that is concurrent with all inputs.
+        """
         if not self._can_happen(transition):
             return
         others = common(self.beside, transition.inputs, (1 << len(self.beside)) - 1)
@@ -87,9 +90,9 @@ class _Concurrency:
 
 
 def common(beside: Sequence[int], places: Places, everything: int) -> int:
-    """Return the places that may be marked together with every one of ``places``.
+    """Return the set of places that may be marked together with every one of ``places``, as bits.
 
-    ``everything`` is the set of all places.
+    ``beside`` is the result of ``concurrency``. ``everything`` is the set of all places.
     """
     for place in set(places):
         everything &= beside[place]

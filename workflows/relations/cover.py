@@ -31,9 +31,10 @@ def minimal_cover(extraction: Extraction) -> tuple[Constraint, ...]:
 
 
 class _Occurrence:
-    """Reduces the occurrence constraints of an extraction, as Horn clauses over types.
+    """The occurrence constraints of an extraction as Horn clauses over types, without superfluous ones.
 
-    A type is numbered by its index in the extraction. Sets of types are bit masks.
+    A type is numbered by its index in the extraction. Sets of types are bit masks. ``kept`` has the constraints that
+    imply all others.
     """
 
     def __init__(self, extraction: Extraction) -> None:
@@ -60,7 +61,7 @@ class _Occurrence:
         return bits_of(self.places[name] for name in names)
 
     def closure(self, types: int, without: tuple[int, int] | None = None) -> int:
-        """Return all types that occur in every trace with the given ``types``, including these.
+        """Return the set of all types that occur in every trace with the given ``types``. They are included.
 
         The rule ``without`` is not applied. So the caller can check whether this rule follows from the others.
         """
@@ -79,13 +80,16 @@ class _Occurrence:
         return closed
 
     def is_impossible(self, types: int, without: int = 0) -> bool:
-        """Return whether no trace has all types of a closed set. The exclusion ``without`` is not applied."""
+        """Check whether no trace has all of ``types``, a result of ``closure``, because they exclude each other.
+
+        The exclusion ``without`` is not applied.
+        """
         return any(self.excludes[place] & types for place in members(types)) or any(
             ban & ~types == 0 and ban != without for ban in self._bans
         )
 
     def _reduce_requires(self, extraction: Extraction) -> None:
-        """Keep existence clauses, and enough requirements to imply all others.
+        """Keep the clauses about types that always occur, and enough requirements to imply all others.
 
         A ring is a set of types that require each other. Kept requirements connect the types of each ring in a circle,
         and connect each ring with the nearest rings that it requires.
@@ -103,9 +107,10 @@ class _Occurrence:
                     self._require(ring[0], rings[other][0])
 
     def _rings(self, extraction: Extraction) -> dict[int, list[int]]:
-        """Return the rings by key. The key has all types that the ring requires, including the types of the ring.
+        """Return the rings, that is, the sets of types that require each other.
 
-        Types that occur in every trace are left out.
+        The key of a ring has all types that the ring requires, including its own types. Types that occur in every trace
+        are left out.
         """
         needs = [1 << place for place in range(len(self.places))]
         for trigger, required in extraction.require:
@@ -169,7 +174,7 @@ class _Occurrence:
 
 
 def _orders(extraction: Extraction, occurrence: _Occurrence) -> list[tuple[str, str]]:
-    """Return the orders that do not follow from other constraints.
+    """Return the orders of an extraction that do not follow from other constraints.
 
     An order follows from an exclusion of its types, from an end event, or from a chain of orders through types that
     must occur.

@@ -17,7 +17,10 @@ from workflows.relations.provenance import Origins
 
 
 class Drawing:
-    """A directed graph of the elements of a model. It contains all paths that tokens can take, and possibly more."""
+    """A directed graph of the elements of a model, as it is drawn, to explain constraints by paths.
+
+    It contains all paths that tokens can take, and possibly more.
+    """
 
     def __init__(self) -> None:
         self._words: list[str] = []
@@ -50,7 +53,10 @@ class Drawing:
         return drawing
 
     def add(self, words: str, label: str | None = None) -> int:
-        """Add a node and return its index."""
+        """Add a node for an element, described by ``words``, and return its index.
+
+        ``label`` is the event type it emits.
+        """
         number = len(self._words)
         self._words.append(words)
         self._after.append([])
@@ -64,14 +70,14 @@ class Drawing:
         self._before[target].append(source)
 
     def without_way_out(self) -> list[str]:
-        """Return the reachable elements from which no path leads to an end."""
+        """Return the descriptions of the reachable elements from which no path leads to an end."""
         ends = [node for node, after in enumerate(self._after) if not after]
         saved = self._distances(ends, self._before)
         reached = self._distances(self._begins, self._after)
         return list(dict.fromkeys(self._words[node] for node in reached if node not in saved and self._words[node]))
 
     def explain(self, constraint: Constraint) -> str:
-        """Return the reason why a constraint holds, or an empty text if paths do not show the reason."""
+        """Return why a constraint holds, in words, or an empty text if paths do not show the reason."""
         if not all(name in self._labels for name in constraint.names):
             return ""
         match constraint:
@@ -87,9 +93,9 @@ class Drawing:
                 return ""
 
     def restate(self, constraint: Constraint, reason: str) -> str:
-        """Return the constraint in words that name the elements of the model, followed by ``reason``.
+        """Return a constraint in words that name the elements of the model, followed by ``reason``.
 
-        This is the origin of a constraint that paths do not explain.
+        The text is the origin of a constraint that paths do not explain.
         """
         if not all(name in self._labels for name in constraint.names):
             return ""
@@ -122,7 +128,10 @@ class Drawing:
         return self._parting(earlier, later)
 
     def _parting(self, first: str, second: str) -> str:
-        """Describe the nearest node at which the paths to two types part. The text is empty if there is none."""
+        """Describe the nearest element at which the paths to two types part.
+
+        Return an empty text without such an element.
+        """
         if self._leads(first, second) or self._leads(second, first):
             return ""
         first_distances = self._distances(self._labels[first], self._before)
@@ -203,7 +212,11 @@ class _Opening:
         return [entries[node.id] for node in graph.nodes if node.kind is NodeKind.START]
 
     def _open_block(self, identity: str, entry: int, block: Block) -> dict[tuple[str, str], list[int]]:
-        """Return the nodes from which each exit leaves the block."""
+        """Add the graph inside a block to the drawing.
+
+        Return, for each exit, the nodes from which the exit leaves the block. A normal end of the block is the exit
+        with an empty id. ``entry`` is the node of the block itself.
+        """
         done = self._drawing.add("")
         inside = [entry]
         self._inside.append(inside)
@@ -218,7 +231,7 @@ class _Opening:
 
 
 def lazily(draw: Callable[[], Drawing], extraction: Extraction) -> Origins:
-    """Return the origins of an extraction. ``draw`` is called when the first origin is requested."""
+    """Return the origins of an extraction's constraints. ``draw`` is called when the first origin is requested."""
     drawings: list[Drawing] = []
 
     def explain(constraint: Constraint) -> str:

@@ -30,16 +30,20 @@ Families = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class _BlockFamilies:
-    """The families of the groups that have a member in a block. ``groups`` has the indices of the groups, ascending."""
+    """The families of a block: for each group with a member in the block, the subsets that occur in the block.
+
+    A group is a set of 1 to 3 event types. ``groups`` has the indices of the groups, ascending.
+    """
 
     groups: Numbers
     families: Families
 
 
 class GroupFamilies:
-    """The families of all groups of ``size`` event types (1 to 3), for a whole tree.
+    """For each group of ``size`` event types (1 to 3), the subsets that are exactly its types in some trace of a tree.
 
-    Each row of ``members``, (groups, size), has the members of one group as ascending indices into the list of types.
+    These subsets are the family of the group (see this module). Each row of ``members``, (groups, size), has the
+    members of one group as ascending indices into the list of types.
     """
 
     def __init__(self, outline: Outline, labels: tuple[str, ...], size: int) -> None:
@@ -93,7 +97,7 @@ class GroupFamilies:
                 return self._looped(body, redo, again, is_open=count is None)
 
     def _together(self, parts: Iterable[_BlockFamilies]) -> _BlockFamilies:
-        """Return the families of a block whose parts all occur, with independent choices."""
+        """Return the families of a block whose parts all occur and make their choices independently."""
         whole, touched = self._blank()
         for part in parts:
             whole[part.groups] = unions(self._size)[whole[part.groups], part.families]
@@ -115,7 +119,7 @@ class GroupFamilies:
         return _BlockFamilies(groups, whole[groups] | others)
 
     def _repeated(self, part: _BlockFamilies, most: int) -> _BlockFamilies:
-        """Return the families of one to ``most`` runs. More runs than a group has members change nothing."""
+        """Return the families of one to ``most`` runs of a part. More runs than a group has members change nothing."""
         table, families = unions(self._size), part.families
         for _ in range(most - 1):
             families = part.families | table[families, part.families]
@@ -142,7 +146,10 @@ class GroupFamilies:
 
 @cache
 def unions(size: int) -> Families:
-    """Return a table that combines two families: all unions of a subset from the first and one from the second."""
+    """Return a table that combines two families of groups of ``size`` types.
+
+    The entry for two families has all unions of a subset from the first and a subset from the second.
+    """
     subsets = range(1 << size)
     families = np.arange(1 << (1 << size))
     table = np.zeros((len(families), len(families)), np.uint8)

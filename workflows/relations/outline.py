@@ -15,11 +15,12 @@ NO_BLOCK = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A node of a tree, in an outline.
+    """A node of a process tree, with its position in an ``Outline``.
 
     Attributes:
         parts: Indices of the inner blocks in the outline, from left to right. A loop has its body, then its redo part.
         parent: Index of the block that contains this block; ``NO_BLOCK`` for the whole tree.
+        first: The index of the block's first leaf.
         last: The index of the block's last leaf, plus 1.
     """
 
@@ -36,7 +37,11 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """All blocks of a tree, inner blocks before outer ones. ``labels`` and ``leaf_blocks`` have one entry per leaf."""
+    """All nodes of a process tree as a list of blocks, inner blocks before outer ones.
+
+    Leaves are numbered from the left. ``labels`` and ``leaf_blocks`` have one entry per leaf: its event type, and the
+    index of its block.
+    """
 
     blocks: tuple[Block, ...]
     labels: tuple[str, ...]
@@ -69,7 +74,7 @@ class Outline:
         return cls(blocks=_with_parents(blocks), labels=tuple(labels), leaf_blocks=tuple(leaf_blocks))
 
     def ancestors(self, leaf: int) -> Iterator[int]:
-        """Yield the blocks around a leaf, from the leaf itself to the whole tree."""
+        """Yield the indices of the blocks around a leaf, from the leaf itself to the whole tree."""
         place = self.leaf_blocks[leaf]
         while place != NO_BLOCK:
             yield place

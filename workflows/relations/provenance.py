@@ -15,7 +15,7 @@ _MOST_EXAMINED = 64  # largest number of pairs of leaves to examine; a repeated 
 
 
 class Origins(Mapping[Constraint, str]):
-    """The origin of each constraint, in words. ``explain`` computes an origin when it is requested.
+    """The origin of each constraint of an extraction, in words. ``explain`` computes an origin when it is requested.
 
     A constraint for which ``explain`` returns an empty text has no origin.
     """
@@ -38,7 +38,7 @@ class Origins(Mapping[Constraint, str]):
 
 
 class TreeExplanation:
-    """Explains constraints by the blocks of one tree."""
+    """Explains why constraints hold, by the blocks of a process tree."""
 
     def __init__(self, outline: Outline) -> None:
         self._outline = outline
@@ -48,7 +48,7 @@ class TreeExplanation:
         self._certain: list[frozenset[str]] = []
 
     def of(self, constraint: Constraint) -> str:
-        """Return the origin of a constraint, or an empty text for types that the tree does not have."""
+        """Return why a constraint holds, in words, or an empty text for types that the tree does not have."""
         if not all(name in self._leaves for name in constraint.names):
             return ""
         match constraint:

@@ -33,7 +33,10 @@ _PAIRS = 2  # per type: types absent from some word with this type; then per typ
 
 @dataclass(frozen=True, slots=True)
 class _Edges:
-    """The edges of an automaton, sorted by source. ``events`` are the letters that some edge uses."""
+    """The edges of an automaton, sorted by source. ``events`` are the letters that some edge has.
+
+    ``letter`` has indices into ``events``.
+    """
 
     events: tuple[str, ...]
     source: Numbers
@@ -77,7 +80,10 @@ def extraction_of_automaton(automaton: ProcessAutomaton) -> Extraction:
 
 
 def _single_bits(count: int, words: int) -> Bits:
-    """Return for each type the set that contains only this type, as bits (types, words)."""
+    """Return an array (types, words) with the set that contains only this type, for each of ``count`` types.
+
+    A set is a bit mask of 64-bit words.
+    """
     bits = np.zeros((count, words), np.uint64)
     places = np.arange(count)
     bits[places, places // 64] = np.uint64(1) << (places % 64).astype(np.uint64)
@@ -85,7 +91,10 @@ def _single_bits(count: int, words: int) -> Bits:
 
 
 def _forward(automaton: ProcessAutomaton, edges: _Edges, bits: Bits, rows: int) -> Bits:
-    """Return the sets of each state, propagated forward from the start, as an array (states, rows, words)."""
+    """Return sets of types for each state, propagated from the start, as an array (states, rows, words).
+
+    The rows are ``_HAS``, ``_AVOIDS`` and, if ``rows`` has room for them, the rows for pairs of types.
+    """
     count = len(edges.events)
     values = np.zeros((len(automaton), rows, bits.shape[1]), np.uint64)
     values[0, _AVOIDS] = _union(bits)
@@ -107,7 +116,7 @@ def _forward(automaton: ProcessAutomaton, edges: _Edges, bits: Bits, rows: int) 
 
 
 def _backward(automaton: ProcessAutomaton, edges: _Edges, bits: Bits) -> Bits:
-    """Return, for each state, the types that some word from there to the end lacks, as bit sets (states, words)."""
+    """Return for each state the set of types that are absent from some word from there to the end (states, words)."""
     order = np.argsort(edges.target, kind="stable")
     source, letter, target = edges.source[order], edges.letter[order], edges.target[order]
     values = np.zeros((len(automaton), bits.shape[1]), np.uint64)
@@ -179,6 +188,6 @@ def _by_letter(edges: _Edges) -> Iterator[tuple[int, Numbers, Numbers]]:
 
 
 def _unpacked(sets: Bits, count: int) -> NDArray[np.bool_]:
-    """Return the members of bit sets as truth values on the last axis."""
+    """Return the members of bit sets over ``count`` types as truth values on the last axis."""
     as_bytes = np.ascontiguousarray(sets.astype("<u8")).view(np.uint8)
     return np.unpackbits(as_bytes, axis=-1, count=count, bitorder="little").astype(np.bool_)

@@ -23,8 +23,8 @@ _AT_A_TIME = 1 << 22  # limit of words that are carried at once
 class Graph:
     """The edges of a graph, sorted by source. Nodes are numbered from 0.
 
-    ``first``, (nodes + 1,), is the index of the first edge of each node. The level of a node is the largest number of
-    strongly connected components on a path that leads to the node's component.
+    ``first``, (nodes + 1,), is the index of the first edge of each node. ``level`` says how late a node can be reached:
+    the largest number of strongly connected components before its own component on a path.
     """
 
     source: Numbers
@@ -90,7 +90,7 @@ def _by_level(graph: Graph, nodes: Numbers) -> Iterator[tuple[int, Numbers]]:
 
 
 def _levels(first: list[int], target: list[int]) -> Numbers:
-    """Compute the levels of nodes by strongly connected components, whose numbers ascend from the sinks."""
+    """Return the level of each node (``Graph``). Strongly connected components are numbered from the sinks upwards."""
     component = components(first, target)
     count = max(component, default=-1) + 1
     members: list[list[int]] = [[] for _ in range(count)]

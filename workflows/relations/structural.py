@@ -22,9 +22,9 @@ WARNING = "found from the structure of the net: all of these constraints hold, o
 
 
 def extraction_of_structure(net: WorkflowNet) -> Extraction:
-    """Return constraints that hold on every complete trace of a net, in time polynomial in the size of the net.
+    """Return constraints that hold on every complete trace of a net, found from its structure in polynomial time.
 
-    Raises ``UnsoundWorkflow`` if the structure shows that no trace completes.
+    Other constraints may hold, too. Raises ``UnsoundWorkflow`` if the structure shows that no trace completes.
     """
     steps = useful(net, range(len(net.transitions)))
     if steps is None:
@@ -45,7 +45,10 @@ def extraction_of_structure(net: WorkflowNet) -> Extraction:
 
 
 def _follows(net: WorkflowNet, steps: list[int], groups: list[list[int]]) -> Relation:
-    """Return a mask (A, B) of the pairs of types for which the structure allows an A and later a B."""
+    """Return a mask (A, B) of the pairs of types for which the structure allows an A and later a B.
+
+    ``groups`` has the ``steps`` (transitions) of each type.
+    """
     beside = _beside(net, steps)
     ahead = ways_ahead(net, steps)
     members = [bits_of(group) for group in groups]
@@ -59,9 +62,9 @@ def _follows(net: WorkflowNet, steps: list[int], groups: list[list[int]]) -> Rel
 
 
 def _beside(net: WorkflowNet, steps: list[int]) -> dict[int, int]:
-    """Return, for each step, a mask of the steps that may happen at the same time.
+    """Return for each step (transition) the set of steps that may happen at the same time, as bits.
 
-    The mask contains the step itself if two of its firings may be concurrent.
+    The set contains the step itself if two of its firings may be concurrent.
     """
     transitions = [net.transitions[step] for step in steps]
     places = concurrency(len(net.places), net.initial, transitions)
@@ -75,9 +78,10 @@ def _beside(net: WorkflowNet, steps: list[int]) -> dict[int, int]:
 
 
 def _absences(net: WorkflowNet, steps: frozenset[int], groups: list[list[int]]) -> tuple[Relation, Relation]:
-    """Return which types a trace with a given type may lack, and which types any trace may lack, as two masks.
+    """Return two masks: which types a trace with a given type may lack, and which types any trace may lack.
 
     The first, (A, B), is true if a trace may have an A but no B. The second, (B,), is true if a trace may have no B.
+    ``groups`` has the ``steps`` (transitions) of each type.
     """
     lacks = np.zeros((len(groups), len(groups)), np.bool_)
     optional = np.zeros(len(groups), np.bool_)

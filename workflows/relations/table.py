@@ -84,9 +84,9 @@ class RelationTable:
         )
 
     def with_long_clauses(self, clauses: Iterable[Clause]) -> tuple[RelationTable, tuple[str, ...]]:
-        """Return the table with the long ``clauses``, and warnings.
+        """Return the table with ``clauses`` over three types, and warnings.
 
-        More than ``MOST_LONG`` clauses are left out, with a warning.
+        If there are more than ``MOST_LONG``, the others are left out with a warning.
         """
         long_clauses = tuple(islice(clauses, MOST_LONG + 1))
         if len(long_clauses) <= MOST_LONG:

@@ -16,7 +16,10 @@ from workflows.nets.net import Places, Transition, WorkflowNet
 
 
 def useful(net: WorkflowNet, allowed: Collection[int]) -> frozenset[int] | None:
-    """Return the steps that can belong to a complete trace of ``allowed`` steps, or None if there is no such trace."""
+    """Return the ``allowed`` steps that can belong to a complete trace of such steps, as far as single places show.
+
+    Return None if there is no such trace. Steps are transitions, given by index.
+    """
     steps = frozenset(allowed)
     endings = frozenset(place for final in net.finals for place in final)
     while True:
@@ -72,7 +75,7 @@ def _closure(
 
 
 def ways_ahead(net: WorkflowNet, steps: Sequence[int]) -> dict[int, int]:
-    """Return for each step a mask of the steps that its tokens can reach, directly or through other ``steps``."""
+    """Return for each step the set of steps that its tokens can reach, directly or through other ``steps``, as bits."""
     readers: dict[int, list[int]] = {}
     for step in steps:
         for place in set(net.transitions[step].inputs):

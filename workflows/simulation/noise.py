@@ -75,11 +75,11 @@ class Noise:
         return NoiseCounts(missing=self._missing, swapped=self._swapped, duplicated=self._duplicated, late=self._late)
 
     def disturb(self, trace: list[SimulatedEvent]) -> list[SimulatedEvent]:
-        """Return a trace after removing, swapping and duplicating events, in this order."""
+        """Return a trace with events removed, swapped and duplicated at random, in this order."""
         return self._duplicate(self._swap(self._thin(trace)))
 
     def delay(self, events: Iterable[Event]) -> Iterator[Event]:
-        """Reorder events from the order of time to the order of arrival."""
+        """Yield events in the order of arrival, given in the order of time. Some arrive late, at random."""
         held: list[tuple[int, int, Event]] = []
         newest_us = -(2**63)
         for number, event in enumerate(events):
@@ -106,7 +106,7 @@ class Noise:
         return remaining
 
     def _swap(self, trace: list[SimulatedEvent]) -> list[SimulatedEvent]:
-        """Only the activities of neighbouring events are swapped, not their times."""
+        """Swap the activities of neighbouring events at random. The times remain in order."""
         place = 0
         while place < len(trace) - 1:
             if self._rng.random() < self._settings.swapped:

@@ -54,7 +54,7 @@ class _Sampling:
     is_timed: bool
 
     def sample(self, tree: ProcessTree, start_us: int) -> _Sampled:
-        """Return the events of a part that begins at ``start_us``, and the time when the part is done."""
+        """Return the events of a part of the tree that begins at ``start_us``, and the time when the part is done."""
         match tree:
             case Activity(duration=duration):
                 end_us = start_us + (duration.draw_us(self.rng) if self.is_timed and duration is not None else 0)
@@ -86,7 +86,7 @@ class _Sampling:
             done += 1
 
     def _chosen(self, branches: tuple[ProcessTree, ...], probabilities: tuple[float, ...]) -> ProcessTree:
-        """A branch of probability 0 is never drawn, not even by a rounding error."""
+        """Return a random branch. A branch of probability 0 is never drawn, not even by a rounding error."""
         point = self.rng.random()
         if not probabilities:
             return branches[int(point * len(branches))]
@@ -110,7 +110,10 @@ class _Sampling:
         return trace, start_us
 
     def _at_once(self, branches: Iterable[ProcessTree], start_us: int) -> _Sampled:
-        """Events with equal times are in a random order of their branches."""
+        """Return the events of branches that begin at the same time.
+
+        Events with equal times are in a random branch order.
+        """
         sampled = [self.sample(branch, start_us) for branch in branches]
         if not self.is_timed:
             return self._merged([trace[::-1] for trace, _ in sampled if trace]), start_us

@@ -56,7 +56,7 @@ class SimulationSettings:
 
 
 class _DataSource:
-    """Draws the attributes of events. They are drawn in blocks for each activity, to save time."""
+    """Draws the attributes of simulated events, in blocks for each activity to save time."""
 
     def __init__(self, rng: Generator) -> None:
         self._rng = rng
@@ -81,9 +81,9 @@ class _DataSource:
 
 @dataclass(slots=True)
 class _OpenTrace:
-    """A trace that has begun.
+    """A simulated trace that has begun.
 
-    ``remaining`` has its future events, the last one first, and ``data`` its last attributes.
+    ``remaining`` has its future events, the last one first, and ``data`` the attributes of its last event.
     """
 
     key: str
@@ -171,7 +171,10 @@ def _play_in_time(waiting: Iterator[_OpenTrace], settings: SimulationSettings, r
 
 
 def _pop_next(due: list[_Due], last_us: int) -> _Emission:
-    """Return the earliest event of all open traces, at a time after ``last_us``. Its trace returns to the queue."""
+    """Return the earliest event of all open traces, with a time after ``last_us``.
+
+    Its trace returns to the queue ``due``.
+    """
     time_us, rank, start_us, trace = heapq.heappop(due)
     step = trace.remaining.pop()
     if trace.remaining:

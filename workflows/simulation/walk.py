@@ -13,9 +13,10 @@ _MOST_RANDOM_EVENTS = 100
 
 
 class AutomatonWalk:
-    """Draws traces by random walks. In each state, the allowed events, and the end if allowed, have equal probability.
+    """Draws traces of an automaton by random walks.
 
-    After ``most_random_events`` events a walk takes a shortest path to the end, so every walk ends.
+    In each state, the allowed events, and the end if it is allowed, have equal probability. After
+    ``most_random_events`` events a walk takes a shortest path to the end, so every walk ends.
     """
 
     def __init__(self, automaton: ProcessAutomaton, most_random_events: int = _MOST_RANDOM_EVENTS) -> None:
