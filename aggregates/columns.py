@@ -36,9 +36,9 @@ class ScalarColumn(NamedTuple):
 
     @classmethod
     def of_kinds(cls, kinds: NDArray[np.uint8], integers: NDArray[np.int64], floats: NDArray[np.float64]) -> Self:
-        """Create a column from copies of kinds and numbers.
+        """Create a column from copies of kinds and numbers, in which special values get a kind of their own.
 
-        In the column, false booleans have the kind ``FALSE``, and small whole floats the kind ``INTEGRAL``.
+        False booleans get the kind ``FALSE``, and small whole floats the kind ``INTEGRAL``.
         """
         kinds, integers, floats = np.array(kinds), np.array(integers), np.array(floats)
         mark_kinds(kinds, integers, floats)
@@ -78,7 +78,7 @@ class ScalarColumn(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventColumns:
-    """Events in the order in which an aggregate processes them.
+    """A batch of events as columns, in the order in which an aggregate processes them.
 
     Attributes:
         times_us: Times of the events.
@@ -116,7 +116,7 @@ class EventColumns:
         return len(self.times_us)
 
     def at(self, rows: NDArray[np.int64]) -> EventColumns:
-        """Return the events in ``rows``. Their ``newest_us`` is that of the whole batch."""
+        """Return the events in ``rows`` as a batch. Its ``newest_us`` is that of the whole batch."""
         return replace(
             self,
             times_us=self.times_us[rows],
@@ -145,7 +145,7 @@ class EventColumns:
 
 
 def group_hash(group: Sequence[Scalar]) -> int:
-    """Return the hash that identifies a group.
+    """Return the hash that identifies a group, which is given by its ``by`` values.
 
     If the group is a single text, its hash is that of a correlation key. Otherwise, the hash of ``group_text`` is used.
     """
@@ -155,14 +155,14 @@ def group_hash(group: Sequence[Scalar]) -> int:
 
 
 def scalar_of(kind: int, integer: int, real: float, text: Scalar = None) -> Scalar:
-    """Return a value of a known kind. The kind determines whether ``integer``, ``real`` or ``text`` is used."""
+    """Return the value of a column's entry: ``integer``, ``real`` or ``text``, as its kind says."""
     if kind == INTEGRAL:
         return float(integer)
     return {INTEGER: integer, FLOAT: real, TEXT: text, BOOLEAN: True, FALSE: False}.get(kind)
 
 
 def tuples_of(columns: Sequence[Sequence[Any]], size: int) -> list[tuple[Any, ...]]:
-    """Return ``size`` rows as tuples. Without columns, all tuples are empty."""
+    """Return the rows of columns as ``size`` tuples. Without columns, all tuples are empty."""
     return list(zip(*columns, strict=True)) if columns else [()] * size
 
 

@@ -42,7 +42,7 @@ class AggregateBody:
         events: The greatest number of a group's newest events that a derived event lists.
         event_type: Type of the derived events. If None, the type is the name of the aggregate.
         most_rows: The most events that are held in one shard.
-        ask: The attributes by which questions at any time may group and filter. If empty, there are no questions.
+        ask: The attributes by which questions at any time may group and filter. If empty, questions are not answered.
         rows_of: The table whose rows are the groups. ``by`` then has ``ROW``, the attributes that are columns of the
             table, and the column of window lengths, if rows have windows of their own.
     """
@@ -69,7 +69,10 @@ class AggregateBody:
 
     @property
     def is_global(self) -> bool:
-        """Whether all groups have to be in one shard."""
+        """Whether all groups have to be in one shard.
+
+        This is so without ``by``, or if the condition reads values over all groups.
+        """
         return not self.by or bool(self.having and self.having.overall)
 
     @property
@@ -84,7 +87,7 @@ class AggregateBody:
 
     @property
     def emits_each(self) -> bool:
-        """Whether the values are emitted after each event of a group."""
+        """Whether a derived event is emitted after each event of a group."""
         return self.having is None and not self.window.ends
 
 

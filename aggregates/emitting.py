@@ -26,14 +26,15 @@ _ID_LENGTH = 32
 
 
 class Emission(NamedTuple):
-    """One derived event.
+    """One derived event before it is written.
 
     Attributes:
-        rank: The order of events with the same time, lowest first. An event that passing time caused has the rank 0.
-        An event that another event caused has 1, or ``WAITED`` if the change waited for all events of its time.
+        rank: The order of derived events with the same time, lowest first. An event that passing time caused has the
+            rank 0. An event that another event caused has 1, or ``WAITED`` if the change waited for all events of its
+            time.
         place: For rank 1, the position of the causing event in the order of processing, from 1. Otherwise 0.
         group: The group as ``group_text``.
-        change: Why the event is emitted.
+        change: Why the event is emitted: a condition became true or false, a window ended, or an event came.
         cause: A text that distinguishes events of the same group, time and change.
     """
 
@@ -54,7 +55,7 @@ def in_order(emissions: Iterable[Emission]) -> list[Emission]:
 
 
 def events_of(emissions: Sequence[Emission], name: str, version: int, event_type: str) -> EventBatch:
-    """Return the derived events as a batch. Ids depend only on aggregate, group, change, time and cause."""
+    """Return derived events as a batch. The id of each depends only on the aggregate, group, change, time and cause."""
     if not emissions:
         return EventBatch.from_events([])
     types = [event_type + (CLEARED if emission.change == "cleared" else "") for emission in emissions]

@@ -18,7 +18,10 @@ AGGREGATE_EXERCISE = "aggregates.exercises:aggregated"
 
 
 def aggregated() -> int:
-    """Run small aggregates and ask a small index, so that all kernels are compiled. Return the number of results."""
+    """Run small aggregates that call all kernels of the package (an exercise, see ``streams.compiling``).
+
+    Return the number of derived events and of groups in answers.
+    """
     values = {"n": "count()", "mean": "avg(x)", "least": "min(x)"}
     body = read_aggregate({"of": "x", "by": ["g"], "values": values, "window": "5 us"})
     run = AggregateRun(body, lambda columns, size: np.arange(size) % 2 == 0, is_simultaneous=True)

@@ -8,7 +8,7 @@ from streams import duration_text
 
 
 def explain(body: AggregateBody, *, is_moved: bool) -> list[str]:
-    """Describe in sentences the groups, the window, the values and when events are emitted.
+    """Describe an aggregate in sentences: its groups, window and values, and when events are emitted.
 
     ``is_moved`` is true if the events of a group are brought together in one shard.
     """

@@ -20,7 +20,7 @@ _PARTS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """A value of the same group at an earlier time: ``before(n, 7 d)``.
+    """A value of the same group at an earlier time, which ``having`` reads as ``before(n, 7 d)``.
 
     Attributes:
         name: The name by which the condition reads the earlier value.
@@ -35,11 +35,11 @@ class Earlier:
 
 @dataclass(frozen=True, slots=True)
 class Having:
-    """A condition over the values of a group.
+    """The condition ``having`` over the values of a group.
 
     Attributes:
         text: The condition in the language of conditions. Each ``before(...)`` or ``all(...)`` is replaced by a quoted
-        name, and ``row.column`` by a lookup with the key of the row.
+            name, and ``row.column`` by a lookup with the key of the row.
         earlier: The earlier values that the condition reads.
         overall: Names of the values over all groups: a pair of the name in the condition and the name in the aggregate.
     """
@@ -50,7 +50,7 @@ class Having:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of earlier values and of values over all groups."""
+        """The names by which the condition reads earlier values, then those of values over all groups."""
         return (*(value.name for value in self.earlier), *(name for name, _ in self.overall))
 
     @property
@@ -60,7 +60,7 @@ class Having:
 
 
 def read_having(text: object, values: Collection[str], rows_of: str | None = None) -> Having:
-    """Read the condition over the values of an aggregate.
+    """Read the text of ``having``, a condition over the values of an aggregate.
 
     If groups are rows of the table ``rows_of``, the condition may read its columns.
 

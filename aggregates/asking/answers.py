@@ -32,7 +32,7 @@ _NOTHING: Mapping[ValueFunction, tuple[Any, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a question, from one index or from several indexes with disjoint events.
+    """The answer to a question, from the question index of one shard or merged from the indexes of several shards.
 
     Attributes:
         by: Names of the attributes that form groups.
@@ -62,7 +62,7 @@ class Answer:
         return [dict(zip(names, rows[place], strict=False)) for place in sorted_places(self.groups)]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the answer as plain JSON, for the process that merges answers."""
+        """Return the answer as plain JSON, for the process that merges the answers of shards."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @classmethod
@@ -77,7 +77,7 @@ class Answer:
 
 
 def merged(answers: Sequence[Answer]) -> Answer:
-    """Merge the answers of several indexes to the same question."""
+    """Merge the answers of several indexes with disjoint events to the same question."""
     first, *_ = (grouped := [answer for answer in answers if answer.groups]) or answers
     groups, totals = (first.groups, first.totals) if len(grouped) < 2 else _united_groups(grouped)
     return replace(

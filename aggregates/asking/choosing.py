@@ -20,9 +20,10 @@ _TIES = 1e-12  # relative difference of costs that may be due to rounding
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The configuration that a search has chosen, and its cost.
+    """The configuration of the question index that a search has chosen, and its cost.
 
-    ``evaluated`` is the number of configurations that were compared. ``way`` is the name of the search.
+    A configuration has the number of address bits of each attribute. ``evaluated`` is the number of configurations that
+    were compared. ``way`` is the name of the search.
     """
 
     configuration: tuple[int, ...]
@@ -32,7 +33,7 @@ class Choice:
 
 
 def candidates(caps: NDArray[np.int64], bits: int, *, is_full: bool) -> NDArray[np.int8]:
-    """Return all configurations (rows) with at most ``caps`` bits for each attribute, and at most ``bits`` in total.
+    """Return all configurations (rows) with at most ``bits`` bits in total, and ``caps`` for each attribute.
 
     With ``is_full``, a configuration is left out if an attribute that has bits could have another bit.
     """
@@ -55,7 +56,7 @@ def candidates(caps: NDArray[np.int64], bits: int, *, is_full: bool) -> NDArray[
 
 @dataclass(frozen=True)
 class Problem:
-    """The task of a search: find the cheapest configuration with at most ``bits`` address bits.
+    """A search problem: find the cheapest configuration of the index with at most ``bits`` address bits.
 
     Each attribute may have at most as many bits as its entry in ``caps``.
     """
@@ -67,20 +68,23 @@ class Problem:
 
     @cached_property
     def limits(self) -> NDArray[np.int64]:
-        """The most bits of each attribute: its cap, or 0 if indexing the attribute is not worthwhile."""
+        """The most bits that are useful for each attribute: its cap, or 0 if indexing the attribute saves nothing."""
         benefits = self.model.benefits(self.workload, self.caps, self.bits)
         return np.where(benefits > 0, np.minimum(self.caps, self.bits), 0)
 
     @property
     def is_full(self) -> bool:
-        """Whether configurations must use all bits. This is so if visiting a partition costs nothing."""
+        """Whether only configurations that use all bits are compared.
+
+        This is so if visiting a partition costs nothing.
+        """
         return self.model.visiting == 0
 
     def cost(self, configuration: tuple[int, ...]) -> float:
         return float(self.model.costs(np.array([configuration], np.int8), self.workload)[0])
 
     def best_of(self, some: NDArray[np.int8], way: str) -> Choice:
-        """Return the cheapest configuration of ``some``.
+        """Return the cheapest of the configurations ``some``. ``way`` is the name of the search.
 
         If several are cheapest, return the one with the fewest indexed attributes, then the lexicographically greatest.
         """
@@ -100,7 +104,10 @@ class Problem:
 
 
 def eprune(problem: Problem) -> Choice:
-    """Find the best configuration among all configurations of the attributes that are worth indexing (EPrune)."""
+    """Find the cheapest configuration by comparing all configurations of the attributes that are worth indexing.
+
+    Source: EPrune.
+    """
     limits = problem.limits
     some = candidates(limits, problem.bits, is_full=problem.is_full)
     indexing = some[some.any(axis=1)]
@@ -132,7 +139,7 @@ def local_search(problem: Problem) -> Choice:
 
 
 def best_configuration(problem: Problem) -> Choice:
-    """Return the result of EPrune if its candidates are few enough, otherwise the result of the local search."""
+    """Return the cheapest configuration: by ``eprune`` if its candidates are few enough, else by ``local_search``."""
     free = int((problem.limits > 0).sum())
     if comb(problem.bits + free, free) * len(problem.workload.patterns) <= MOST_WORK:
         return eprune(problem)
@@ -147,7 +154,7 @@ def _with_equal_bits(problem: Problem) -> Choice:
 
 
 def _moves(configuration: tuple[int, ...], problem: Problem) -> NDArray[np.int8]:
-    """Return the neighbours of a configuration. In each, bits move to another attribute, into use or out of use."""
+    """Return the neighbours of a configuration: bits move from one attribute to another, into use or out of use."""
     configurations = []
     givers = [*enumerate(configuration), (-1, problem.bits - sum(configuration))]
     for giver, bits in givers:

@@ -18,12 +18,12 @@ _BLOCK = 2**21  # largest table of configurations and patterns that is computed 
 
 @dataclass(frozen=True)
 class Workload:
-    """How many events and questions there are in a unit of time.
+    """The number of inserted events and of questions in a unit of time, by which configurations are compared.
 
     Attributes:
         attributes: Number of attributes that can be indexed.
         events: Number of inserted events.
-        patterns: The distinct patterns of questions. Each is a set of attributes as bits.
+        patterns: The distinct patterns of questions. Each is the set of attributes that a question fixes, as bits.
         requests: Number of questions by pattern.
         rows: Mean number of events in the window of a question, by pattern.
     """
@@ -36,18 +36,18 @@ class Workload:
 
     @cached_property
     def uses(self) -> NDArray[np.float64]:
-        """Return a matrix that has 1 where a pattern (row) fixes an attribute (column)."""
+        """A matrix (patterns, attributes): 1 where a question of the pattern fixes the attribute, otherwise 0."""
         return ((self.patterns[:, None] >> np.arange(self.attributes)) & 1).astype(np.float64)
 
     @cached_property
     def weights(self) -> NDArray[np.float64]:
-        """Return the weight of each pattern: its questions times the mean number of events in their windows."""
+        """The weight of each pattern: its number of questions times the mean number of events in their windows."""
         return self.requests * self.rows
 
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """The cost of each operation of the index. All costs have the same unit.
+    """The cost of each operation of the question index. All costs have the same unit.
 
     Attributes:
         hashing: Computing one attribute's bits of an address.
@@ -68,11 +68,14 @@ class CostModel:
     cached: float = np.inf
 
     def stepping(self, rows: Any) -> Any:
-        """Return the cost of comparing one event of a visited partition. It is higher if ``rows`` exceed the cache."""
+        """Return the cost of comparing one event of a visited partition, in a window of ``rows`` events.
+
+        The cost is higher if the window exceeds the cache.
+        """
         return self.comparing + (rows > self.cached) * self.waiting
 
     def probing(self, rows: Any, fixed: Any, free: Any) -> Any:
-        """Return the cost of finding a question's events among ``rows`` events by a probe.
+        """Return the cost of finding a question's events by a probe of the index, in a window of ``rows`` events.
 
         The question determines ``fixed`` bits of the address. The probe visits all partitions that differ in the other
         ``free`` bits.
@@ -98,9 +101,10 @@ class CostModel:
         return total
 
     def benefits(self, workload: Workload, caps: NDArray[np.int64], bits: int) -> NDArray[np.float64]:
-        """Return an upper bound of the cost that indexing saves in a unit of time, for each attribute.
+        """Return for each attribute an upper bound of the cost that indexing it saves in a unit of time.
 
-        An attribute has at most ``caps`` bits. If its bound is 0 or less, the attribute need not be indexed.
+        An attribute has at most ``caps`` bits, and all have at most ``bits``. If the bound of an attribute is 0 or
+        less, it need not be indexed.
         """
         saved = 1.0 - np.exp2(-np.minimum(caps, bits).astype(np.float64))[:, None]
         most = np.minimum(workload.rows * self.stepping(workload.rows) * saved, workload.rows * self.scanning)

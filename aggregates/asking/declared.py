@@ -25,7 +25,7 @@ _MEMBERS = ("by", "where", "values", "window", "explain")
 
 
 def asked_values(body: AggregateBody) -> dict[str, AskedValue]:
-    """Return the values of an aggregate, by name, for which questions may ask."""
+    """Return the values of an aggregate that questions may ask for, by name."""
     return {
         value.name: AskedValue(value.function, value.argument or None)
         for value in body.values
@@ -35,7 +35,7 @@ def asked_values(body: AggregateBody) -> dict[str, AskedValue]:
 
 @lru_cache(maxsize=256)
 def held_window(body: AggregateBody) -> HeldWindow:
-    """Return the attributes, the measures and the window length that the question index of an aggregate needs."""
+    """Return what the question index of an aggregate holds: attributes, measures and the window length."""
     values = asked_values(body).values()
     counted = [value.attribute for value in values if value.attribute and value.function not in NUMERIC]
     measures = [value.attribute for value in values if value.attribute and value.function in NUMERIC]
@@ -49,7 +49,10 @@ def held_window(body: AggregateBody) -> HeldWindow:
 
 
 def columns_of(body: AggregateBody, events: EventColumns) -> tuple[NDArray[np.int64], dict[str, Column]]:
-    """Convert events to times and columns for ``QuestionIndex.insert``. Only rows that count as events are included."""
+    """Return the times and the columns of events for ``QuestionIndex.insert``.
+
+    Rows that are not events (retractions, ends of transactions) are left out.
+    """
     counting, window = events.counting, held_window(body)
     arguments = dict(zip(body.arguments, counting.arguments, strict=True))
     measures = {name: arguments[name].numbers for name in window.measures}

@@ -25,10 +25,11 @@ _LEAST_VALUES = 1_024  # no value is forgotten while an attribute has fewer valu
 
 
 class QuestionIndex:
-    """An index of the events in a window by the attributes that questions fix. Events are stored as columns.
+    """An index of the events in a window, which answers questions about them. Events are stored as columns.
 
-    The configuration of the index adapts to the questions. Answers depend neither on the configuration nor on how
-    events were divided into calls. The window ends at the latest known event time, or at a later time in the question.
+    The index has partitions by the attributes that questions fix. Its configuration (address bits of each attribute)
+    adapts to the questions. Answers depend neither on the configuration nor on how events were divided into calls. The
+    window ends at the latest known event time, or at a later time in the question.
     """
 
     def __init__(self, window: HeldWindow, *, model: CostModel = MEASURED, is_tuned: bool = True) -> None:
@@ -46,7 +47,10 @@ class QuestionIndex:
 
     @property
     def size_bytes(self) -> int:
-        """The bytes that columns, chains and partitions take. The distinct values of attributes are not counted."""
+        """The bytes of the stored columns, and of the chains and partitions of the index.
+
+        The distinct values of attributes are not counted.
+        """
         return self._ring.size_bytes
 
     def insert(self, times_us: NDArray[np.int64], columns: Mapping[str, Column]) -> None:
@@ -97,7 +101,7 @@ class QuestionIndex:
         self._ring.append(rest.at(np.flatnonzero(kept[rest.codes[:, place]])))
 
     def tune(self) -> None:
-        """Continue a running move between configurations, or else assess whether a move would pay.
+        """Continue a running move to another configuration. If none is running, assess whether a move would pay.
 
         ``insert`` and ``ask`` call this method.
         """
@@ -110,7 +114,10 @@ class QuestionIndex:
                 self.configure(dict(zip(self._window.attributes, assessment.choice.configuration, strict=True)))
 
     def configure(self, bits: Mapping[str, int]) -> None:
-        """Begin to move all events to a configuration (address bits by attribute). Questions are answered meanwhile."""
+        """Begin to move all events to the configuration ``bits``, which has the address bits by attribute.
+
+        Questions are answered meanwhile.
+        """
         self.migrations += 1
         self._ring.begin_move(tuple(bits.get(name, 0) for name in self._window.attributes))
 
@@ -147,7 +154,7 @@ class QuestionIndex:
         return {name: count for name, count in bits if name not in self._window.unfiltered}
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """Return the state to save: plain JSON (the head), and one byte string per kind of column (the sections).
+        """Return the state to save: plain JSON (the head), and the bytes of each kind of column by name (the sections).
 
         Links and partitions are not saved, because ``load`` builds them again.
         """
@@ -206,7 +213,7 @@ class QuestionIndex:
         return self._now_us
 
     def _in_order(self, events: EventColumns) -> EventColumns:
-        """Advance the time to the newest event. Return the events in the window, sorted by time."""
+        """Advance the time to the newest event. Return the events that are in the window, sorted by time."""
         if not len(events):
             return events
         times_us = events.times_us
@@ -217,7 +224,10 @@ class QuestionIndex:
         return events
 
     def _place(self, events: EventColumns) -> None:
-        """Append events that are sorted by time. Stored events that are later are removed and appended again."""
+        """Store events, sorted by time, at their places.
+
+        Stored events that are later are removed and appended again.
+        """
         ring = self._ring
         number = ring.number_after(int(events.times_us[0]))
         if number < ring.end:

@@ -15,7 +15,7 @@ NUMERIC: tuple[ValueFunction, ...] = ("sum", "avg", "min", "max")
 
 @dataclass(frozen=True, slots=True)
 class AskedValue:
-    """The value to compute for each group: a function of an attribute.
+    """A value that a question asks for in each group: a function of an attribute.
 
     ``count`` counts the events in which the attribute is not null. Without an attribute, it counts all events.
     """
@@ -44,7 +44,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldWindow:
-    """The content of an index that answers questions: attributes, measures (numeric arguments), and a window length.
+    """What a question index holds of each event: attributes, measures (numeric arguments), and for how long.
 
     Questions cannot filter by the attributes in ``unfiltered``. The index gives them no address bits.
     """

@@ -23,7 +23,10 @@ _SPARE = 16  # a growing ring gets one spare slot per this number of events
 
 @dataclass(frozen=True, slots=True)
 class EventColumns:
-    """Events in order of time: their times, the codes of attributes, and the values of measures."""
+    """Events in the order of time: their times, the codes of their attributes, and the values of their measures.
+
+    The code of an attribute is the number of its value (``ValueCodes``).
+    """
 
     times_us: NDArray[np.int64]
     codes: NDArray[np.int32]  # (events, attributes)
@@ -38,7 +41,10 @@ class EventColumns:
 
 @dataclass(frozen=True, slots=True)
 class FoundEvents:
-    """The slots of the events that a question selects, and the work of finding them."""
+    """The events that a question selects, as slots of the ring, and the work of finding them.
+
+    ``compared`` is the number of events compared, and ``visited`` the number of partitions visited.
+    """
 
     slots: NDArray[np.int32]
     compared: int
@@ -46,10 +52,11 @@ class FoundEvents:
 
 
 class EventRing:
-    """Events with consecutive sequence numbers, from ``first`` up to ``end`` (exclusive).
+    """The stored events of a question index as columns of a ring, linked into partitions.
 
-    ``bits`` has the number of address bits of each attribute. During a move to another configuration, the partitions of
-    the new configuration have the events from number ``_border`` up. Older events are still in the old partitions.
+    Events have consecutive sequence numbers, from ``first`` up to ``end`` (exclusive). ``bits`` has the number of
+    address bits of each attribute. During a move to another configuration, the partitions of the new configuration have
+    the events from number ``_border`` up. Older events are still in the old partitions.
     """
 
     def __init__(self, attributes: int, measures: int) -> None:
@@ -73,7 +80,7 @@ class EventRing:
 
     @property
     def left(self) -> int:
-        """Return the number of events that a move has not reached yet."""
+        """The number of events that a running move to another configuration has not reached yet."""
         return 0 if self._old is None else max(0, self._border - self.first)
 
     @property
@@ -89,7 +96,7 @@ class EventRing:
         return len(self) * (8 + 4 * len(self.bits) + 8 * len(self.values))
 
     def number_after(self, time_us: int) -> int:
-        """Return the sequence number of the first event that is later than ``time_us``."""
+        """Return the number of the first event that is later than ``time_us``, or ``end`` without such an event."""
         place = self.first % self.room
         before, wrapped = self.times_us[place : place + len(self)], max(0, place + len(self) - self.room)
         count = np.searchsorted(before, time_us, "right")
@@ -137,7 +144,7 @@ class EventRing:
         return is_used
 
     def recode(self, attribute: int, renamed: NDArray[np.int32]) -> None:
-        """Replace each code of an attribute by its entry in ``renamed``, and link all events again."""
+        """Replace each code of an attribute by the entry of ``renamed`` at this index, and link all events again."""
         self.move(self.left)
         column = self.rows[:, attribute + 1]
         put_numbered(column, self.first, renamed[self._held(column, self.first, self.end)])
@@ -145,7 +152,7 @@ class EventRing:
         link_rows(self.rows, self._layout, self.first, self.end)
 
     def begin_move(self, bits: tuple[int, ...]) -> None:
-        """Begin to move all events to another configuration. New events are added to the new configuration."""
+        """Begin to move all events to the configuration ``bits``. New events are added to it."""
         self.move(self.left)
         self._old, self._old_bits, self._border, self.bits = self._layout, self.bits, self.end, bits
         self._layout = layout_of(bits, is_moving=True)
@@ -165,7 +172,7 @@ class EventRing:
     def find(self, columns: NDArray[np.int64], codes: NDArray[np.int32], start: int, model: CostModel) -> FoundEvents:
         """Find the events from number ``start`` up whose attributes ``columns`` (indexes) have the values ``codes``.
 
-        The search is a probe or a scan. ``model`` estimates which of them costs less.
+        The search is a probe of the index or a scan. ``model`` estimates which of them costs less.
         """
         rows, old_rows = self.end - start, max(0, self._border - start) if self._old is not None else 0
         parts = ((self.bits, rows - old_rows), (self._old_bits, old_rows))
@@ -198,7 +205,10 @@ class EventRing:
         return np.concatenate([column[place : place + count], column[: max(0, place + count - self.room)]])
 
     def _resize(self, count: int) -> None:
-        """Give the ring room for ``count`` events and some more. Links are distances to events, so they stay valid."""
+        """Give the ring room for ``count`` events and some more.
+
+        Links between events are distances, so they stay valid.
+        """
         room = max(LEAST_ROOM, count + count // _SPARE)
 
         def moved(column: NDArray[Any]) -> NDArray[Any]:
@@ -211,7 +221,7 @@ class EventRing:
 
 
 def put_numbered(column: NDArray[Any], number: int, values: NDArray[Any]) -> None:
-    """Write consecutive events' values into a ring's column. The first event has the sequence number ``number``."""
+    """Write the values of consecutive events into a column of a ring. The first event has the number ``number``."""
     place = number % len(column)
     fitting = len(column) - place
     column[place : place + len(values)] = values[:fitting]
@@ -219,7 +229,7 @@ def put_numbered(column: NDArray[Any], number: int, values: NDArray[Any]) -> Non
 
 
 def layout_of(bits: tuple[int, ...], *, is_moving: bool = False) -> Layout:
-    """Create the empty partitions of a configuration. With ``is_moving``, each can also refer to its oldest event."""
+    """Return the empty partitions of the configuration ``bits``. With ``is_moving``, each also has its oldest event."""
     widths = np.array(bits, np.int64)
     size = 1 << int(widths.sum())
     return Layout(

@@ -26,14 +26,14 @@ _DIRECT = 65_536  # most combinations of codes for which each has its own place 
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """The groups of found events: the index of each group's first event, and the group of each event."""
+    """Found events divided into groups: the index of each group's first event, and the group of each event."""
 
     firsts: NDArray[np.int64]
     groups: NDArray[np.int32]
 
 
 class GroupTotals:
-    """Computes the values of a question from the events that the index has found.
+    """Computes the groups and values of a question from the events that the index has found.
 
     ``slots`` are the places of these events in the ring. ``by`` are the indexes of the attributes that form groups.
     """
@@ -55,7 +55,10 @@ class GroupTotals:
         return list(zip(*(self._texts(place, self._grouped.firsts) for place in self._by), strict=True))
 
     def of(self, name: str, value_wanted: AskedValue) -> Totals:
-        """Return the totals of the value ``name`` for all groups. A sum or mean has three lists, others have one."""
+        """Return the partial results of the value ``name`` for all groups.
+
+        A sum or mean has three lists, others have one.
+        """
         if value_wanted.function == "distinct":
             return self._distinct(self._window.attributes.index(str(value_wanted.attribute)), f"values.{name}")
         if value_wanted.function == "count":
@@ -85,7 +88,7 @@ class GroupTotals:
         return self._sums[measure]
 
     def _numbers(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        """Return the numbers of a measure or attribute as an array, and the index of each found event in the array."""
+        """Return the values of a measure or attribute as numbers, and the index of each found event in this array."""
         if name in self._window.measures:
             return self._ring.values[self._window.measures.index(name)], self._slots
         place = self._window.attributes.index(name)

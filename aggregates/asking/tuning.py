@@ -31,9 +31,9 @@ _HYSTERESIS = 0.05  # a move must also lower the cost by at least this share
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """The best configuration for the observed questions, and whether a move from the present one pays.
+    """The result of comparing configurations: the best one for the observed questions, and whether a move to it pays.
 
-    ``present`` and ``best`` are the costs per question in the two configurations.
+    ``present`` and ``best`` are the costs per question in the present and the best configuration.
     """
 
     choice: Choice
@@ -43,7 +43,11 @@ class Assessment:
 
 
 class Tuner:
-    """Decayed frequencies of questions by pattern, and the assessment of configurations."""
+    """Observes the questions to an index, and decides when another configuration is worth a move.
+
+    The frequencies of questions are counted by pattern, the set of fixed attributes. They decay with the number of
+    questions.
+    """
 
     def __init__(self, attributes: int, model: CostModel = MEASURED, filtered: Sequence[int] | None = None) -> None:
         self._attributes, self._model = attributes, model
@@ -64,7 +68,10 @@ class Tuner:
         self._asked += 1
 
     def is_due(self, rows: int) -> bool:
-        """Check whether enough questions arrived since the last assessment, or the number of events changed greatly."""
+        """Check whether an assessment is due, for a window with ``rows`` events.
+
+        It is due after enough questions, or after a great change of the number of events.
+        """
         assessed = max(self._assessed_rows, _EVENTS_PER_PARTITION)
         return self._asked >= PERIOD or rows >= 2 * assessed or rows * 4 < self._assessed_rows
 
@@ -88,7 +95,10 @@ class Tuner:
         return self.assessment
 
     def workload(self, rows: int) -> Workload:
-        """Return the workload of past and expected questions. It has the patterns with the largest weights."""
+        """Return the workload of past and expected questions, for a window with ``rows`` events.
+
+        It has the patterns with the largest weights.
+        """
         weights = {pattern: list(known) for pattern, known in self._patterns.items()}
         each = self._expected / max(1, len(self._filtered))
         for attribute in self._filtered if self._expected > _FORGOTTEN else ():
@@ -110,7 +120,7 @@ class Tuner:
         self._patterns = {pattern: known for pattern, known in halved.items() if known[0] > _FORGOTTEN}
 
     def dump(self) -> list[Any]:
-        """Return the frequencies, as plain JSON."""
+        """Return the frequencies of questions as plain JSON."""
         patterns = [[pattern, *known] for pattern, known in self._patterns.items()]
         return [patterns, self._events, self._expected, self._asked, self._assessed_rows]
 
@@ -120,5 +130,5 @@ class Tuner:
 
 
 def most_bits(rows: int) -> int:
-    """Return the most address bits for a window with ``rows`` events."""
+    """Return the most address bits that a configuration may use for a window with ``rows`` events."""
     return min(MOST_BITS, max(0, (rows // _EVENTS_PER_PARTITION).bit_length() - 1))

@@ -24,7 +24,7 @@ _ORDER: Mapping[type, int] = {type(None): 0, bool: 1, int: 2, float: 2, str: 3}
 
 
 def sorted_places(groups: Sequence[tuple[Any, ...]]) -> list[int]:
-    """Return the indexes of groups, sorted by the groups' values: nulls, then booleans, numbers, texts."""
+    """Return the indexes that sort groups by their values: nulls, then booleans, numbers, texts."""
     kinds = [set(map(type, column)) for column in zip(*groups, strict=True)]
     if all(kind == {str} or kind <= {int, float} for kind in kinds):
         return sorted(range(len(groups)), key=lambda place: groups[place])
@@ -55,7 +55,7 @@ def _arrow_or_list(column: Column) -> pa.Array | Sequence[Any]:
 
 
 class ValueCodes:
-    """The distinct values of an attribute. The code of a value is its index in ``values``."""
+    """The distinct values of an attribute, numbered. The code of a value is its index in ``values``."""
 
     def __init__(self, values: Sequence[Scalar] = (None,)) -> None:
         self.values = list(values)
@@ -65,11 +65,11 @@ class ValueCodes:
         return len(self.values)
 
     def code_of(self, value: object) -> int:
-        """Return the code of a value, or ``UNKNOWN`` if no event has had it."""
+        """Return the code of a value, or ``UNKNOWN`` if no event has had the value."""
         return self._codes.get(key_of(canonical(value)), UNKNOWN)
 
     def encoded(self, column: Column) -> NDArray[np.int32]:
-        """Return the codes of a column. New values get new codes."""
+        """Return the code of each value in a column. New values get new codes."""
         column = _arrow_or_list(column)
         if not isinstance(column, pa.Array):
             return np.array([self._coded(value) for value in column], np.int32)
@@ -90,7 +90,7 @@ class ValueCodes:
         return code
 
     def keep(self, is_used: NDArray[np.bool_]) -> NDArray[np.int32]:
-        """Forget the values of unused codes. Return the new code of each old code."""
+        """Forget the values whose codes are unused. Return the new code of each old code."""
         kept = is_used.copy()
         kept[NULL] = True
         renamed = (np.cumsum(kept) - 1).astype(np.int32)
