@@ -24,7 +24,11 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # makes the hashes of a group's windows
 
 
 class KnownGroups:
-    """The values and keys of groups by code (0, 1, and so on). Each fixed window of a group has a code."""
+    """The groups of an aggregate by code: their ``by`` values, their keys, and their hashes.
+
+    Codes are the numbers 0, 1, and so on. If windows are fixed, each window of a group has its own code. If
+    ``are_keys``, the correlation key is the group.
+    """
 
     def __init__(self, *, are_keys: bool) -> None:
         self._are_keys = are_keys  # whether the group is the key, so that values and hash need not be kept
@@ -43,7 +47,7 @@ class KnownGroups:
         return self.key_hashes_of(slice(len(self)))
 
     def described(self, codes: NDArray[np.integer]) -> Iterator[tuple[Sequence[Scalar], str, str]]:
-        """Return, for each group, its ``by`` values, its canonical text and its key."""
+        """Yield, for each of the groups ``codes``, its ``by`` values, its canonical text and its correlation key."""
         keys = self._keys.texts_at(codes)
         texts = [orjson.dumps((key,)).decode() for key in keys] if self._are_keys else self._texts.texts_at(codes)
         return zip(((key,) for key in keys) if self._are_keys else map(orjson.loads, texts), texts, keys, strict=True)
@@ -53,16 +57,16 @@ class KnownGroups:
         return _with_starts(hashes, self.starts[codes] if self._are_keys and len(self.starts) else None)
 
     def saved(self) -> Iterator[tuple[Sequence[Scalar], str, int]]:
-        """Return the state for ``restore``: values, key, and hash of the key of each group."""
+        """Yield the state of each group for ``restore``: its ``by`` values, its key, and the hash of the key."""
         values = ((key,) for key in self._keys) if self._are_keys else map(orjson.loads, self._texts)
         return zip(values, self._keys, self.key_hashes.tolist(), strict=True)
 
     def is_of_all(self, code: int) -> bool:
-        """Check whether a group is the group of all events."""
+        """Check whether a code is that of the group of all events, for values over all groups."""
         return not self._are_keys and self._texts.text(code) == _OF_ALL
 
     def code_of(self, hashed: int) -> int:
-        """Return the code of the group with a hash, or -1 if no group has it."""
+        """Return the code of the group with this hash, or -1 if none has it."""
         place = ((hashed >> 32) * len(self._table)) >> 32
         while (code := int(self._table[place])) >= 0 and int(self._hashes[code]) != hashed:
             place = (place + 1) % len(self._table)
@@ -72,7 +76,7 @@ class KnownGroups:
         return np.flatnonzero(self.key_hashes == np.uint64(key_hash))
 
     def hashes_of(self, key_hash: int) -> list[int]:
-        """Return the hashes of the groups of a key."""
+        """Return the hashes of the groups whose events have this correlation key (hashed)."""
         return [int(self._hashes[code]) for code in self.codes_of_key(key_hash).tolist()]
 
     def codes_of(
@@ -82,9 +86,10 @@ class KnownGroups:
         rows: NDArray[np.int64],
         events: EventColumns,
     ) -> NDArray[np.int32]:
-        """Return codes for the given ``rows`` of events: of the event's group, or of the group's fixed window.
+        """Return the code of the group of each event in ``rows``, given the ``hashes`` of the groups.
 
-        New groups get the next codes. The entry ``~row`` in ``rows`` refers to the group of all events.
+        New groups get codes. With ``starts``, the beginnings of fixed windows, return the codes of these windows. The
+        entry ``~row`` in ``rows`` refers to the group of all events.
         """
         count = len(self)
         codes, fresh = self._codes_by_hash(np.require(_with_starts(hashes, starts), np.uint64, ("C", "W")), count)
@@ -100,7 +105,7 @@ class KnownGroups:
         return codes
 
     def restore(self, groups: Sequence[Sequence[Any]], starts: NDArray[np.int64] | None) -> None:
-        """Restore groups from the result of ``saved``."""
+        """Restore the groups from the results of ``saved``. ``starts`` are the beginnings of fixed windows, or None."""
         self.__init__(are_keys=self._are_keys)  # type: ignore[misc]
         self._keys.append([key for _, key, *_ in groups])
         if not self._are_keys:
@@ -110,7 +115,7 @@ class KnownGroups:
         self._codes_by_hash(_with_starts(np.array([group_hash(values) for values, *_ in groups], np.uint64), starts), 0)
 
     def keep(self, is_kept: NDArray[np.bool_]) -> None:
-        """Forget the groups that are not kept, and renumber the kept groups without gaps."""
+        """Forget the groups outside the mask ``is_kept``, and renumber the other groups without gaps."""
         hashes = self._hashes[: len(self)][is_kept]
         self._keys.keep(is_kept)
         if not self._are_keys:

@@ -32,10 +32,10 @@ _MOST_INTEGER = 2.0**63
 
 
 class DistinctSketch:
-    """A sketch that estimates the number of distinct arguments.
+    """A sketch (HyperLogLog) that estimates the number of distinct arguments of a value.
 
     Attributes:
-        error: The relative standard error of the value. None if no bound is known.
+        error: The relative standard error of the estimate.
     """
 
     error = -hll_sketch.get_rel_err(True, False, _HLL_BITS, 1)
@@ -60,7 +60,10 @@ class DistinctSketch:
 
 
 class QuantileSketch:
-    """A sketch that estimates a quantile: the least number that a given share of the numbers does not exceed."""
+    """A sketch (t-digest) that estimates a quantile of the numbers added to it. No bound of its error is known.
+
+    The quantile is the least number that a given share of the numbers does not exceed.
+    """
 
     error = None
 
@@ -99,7 +102,7 @@ Sketch: TypeAlias = DistinctSketch | QuantileSketch
 
 
 class GroupDetails(NamedTuple):
-    """The sketches' estimates and the listed events of a group at one time.
+    """What a group has besides its exact values at one time: estimates of sketches, and listed events.
 
     Attributes:
         estimates: Estimated values, by index of the value in the aggregate.
@@ -113,13 +116,13 @@ class GroupDetails(NamedTuple):
 
 
 class GroupObjects:
-    """The sketches and the newest events of all groups.
+    """The sketches and the newest events of all groups, by code of the group.
 
     Args:
         values: The values of the aggregate.
         most: The number of newest events that derived events list.
         leaves: Whether an event can leave a window before the window ends. If so, all events of a window are kept,
-        because an older event may take the place of an event that leaves.
+            because an older event may take the place of an event that leaves.
     """
 
     def __init__(self, values: Sequence[AggregateValue], most: int, *, leaves: bool) -> None:
@@ -128,7 +131,7 @@ class GroupObjects:
         self._events: dict[int, list[tuple[Order, Mapping[str, Any]]]] = {}  # by group, sorted
 
     def add(self, code: int, order: Order, members: Mapping[str, Any]) -> None:
-        """Add an event of a group that derived events may list. The group's events are sorted by time and arrival."""
+        """Add the members of an event that derived events may list. Events of a group are sorted by ``order``."""
         held = self._events.setdefault(code, [])
         place = len(held)
         while place and held[place - 1][0] > order:
@@ -142,7 +145,7 @@ class GroupObjects:
         del held[next(place for place, entry in enumerate(held) if entry[0] == order)]
 
     def sketch(self, code: int, place: int, argument: Scalar) -> None:
-        """Add an argument to the sketch of the value with index ``place``."""
+        """Add an argument to a group's sketch of the value with index ``place``."""
         self._sketch_of(code, place).add(argument)
 
     def _sketch_of(self, code: int, place: int) -> Sketch:
@@ -152,25 +155,25 @@ class GroupObjects:
         return some[place]
 
     def values(self, code: int) -> GroupDetails:
-        """Return the current estimates of a group, and its newest events."""
+        """Return the current estimates of a group with their errors, and its newest events."""
         some = self._sketches.get(code, {})
         errors = {self._values[place].name: sketch.error for place, sketch in some.items() if sketch.error is not None}
         events = [event for _, event in self._events.get(code, ())[-self._most :]] if self._most else ()
         return GroupDetails({place: sketch.value() for place, sketch in some.items()}, events, errors)
 
     def forget(self, code: int) -> None:
-        """Forget the objects of a group without events."""
+        """Forget the sketches and listed events of a group whose window is empty."""
         self._sketches.pop(code, None)
         self._events.pop(code, None)
 
     def keep(self, is_kept: NDArray[np.bool_]) -> None:
-        """Forget the objects of groups that are not kept, and renumber the kept groups without gaps."""
+        """Forget the groups outside the mask ``is_kept``, and renumber the other groups without gaps."""
         codes = (np.cumsum(is_kept) - 1).tolist()
         self._sketches = {codes[code]: some for code, some in self._sketches.items() if is_kept[code]}
         self._events = {codes[code]: some for code, some in self._events.items() if is_kept[code]}
 
     def dump(self) -> list[Any]:
-        """Return the objects of all groups as plain JSON."""
+        """Return the sketches and listed events of all groups as plain JSON."""
         sketches = [
             [code, [[place, sketch.dump()] for place, sketch in some.items()]] for code, some in self._sketches.items()
         ]

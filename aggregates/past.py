@@ -15,14 +15,16 @@ Values: TypeAlias = Sequence[Scalar] | None
 
 
 class Past:
-    """The history of each group. An entry has the time of a change and the group's values from this time on.
+    """The values of each group at earlier times, for conditions with ``before``.
+
+    An entry has the time of a change and the group's values from this time on.
 
     Args:
         longest_us: The greatest age of values that the condition reads.
         is_exact: Whether values are read at the ends of windows only.
 
     Attributes:
-        size: The number of history entries of all groups.
+        size: The number of entries of all groups.
     """
 
     def __init__(self, longest_us: int, *, is_exact: bool) -> None:
@@ -58,7 +60,10 @@ class Past:
             self._list_changes()
 
     def forget_until(self, now_us: int) -> None:
-        """Forget the entries that no condition can read any more. Values apply until the next entry of their group."""
+        """Forget the entries that no condition can read any more at ``now_us``.
+
+        Values apply until the next entry of their group, so the newest entry before the greatest age is kept.
+        """
         until_us = now_us - self._longest_us - self._is_exact
         while self._changes and self._changes[0][0] <= until_us:
             _, group = heappop(self._changes)
@@ -72,7 +77,7 @@ class Past:
                 self._of.pop(group, None)
 
     def dump(self) -> dict[str, Any]:
-        """Return the state as plain JSON."""
+        """Return the entries of all groups as plain JSON."""
         return dict(self._of)
 
     def load(self, saved: dict[str, Any]) -> None:

@@ -25,6 +25,7 @@ class KeptEvent(NamedTuple):
     If events are never retracted, ``key_hash`` and ``group`` are 0, and ``id`` is empty.
 
     Attributes:
+        time_us: The event's time.
         key_hash: Hash of the event's key.
         id: The event's id. Retractions find the event by its key and id.
         group: The hash of the event's group.
@@ -39,9 +40,13 @@ class KeptEvent(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Rows for the kernel. Each has the hash of its group, and if windows are fixed, the beginning of its window.
+    """Rows for the kernel, made from events. An event has a row for each of its fixed windows.
 
     Attributes:
+        rows: The rows.
+        hashes: The hash of each row's group.
+        starts: The beginning of each row's window, if windows are fixed. Otherwise None.
+        is_of_all: Mask of the rows of the group of all events. None if values over all groups are not read.
         late: The indexes of the events that came too late for every fixed window, sorted.
     """
 
@@ -53,10 +58,10 @@ class Placed(NamedTuple):
 
 
 class Placing:
-    """Converts events to rows for the kernel, and numbers events in the order of their arrival.
+    """Converts events to rows for the kernel of windows, and numbers events in the order of their arrival.
 
     Attributes:
-        kept: Events in windows, by arrival number.
+        kept: Events in windows that may be retracted or listed, by arrival number.
         number: The arrival number of the next event.
     """
 
@@ -71,9 +76,10 @@ class Placing:
         self.number = self._first = 0
 
     def placed(self, events: EventColumns, now_us: int, *, is_kept: bool) -> Iterator[Placed]:
-        """Convert a batch of events to rows for the kernel, and yield the rows in parts of limited size.
+        """Convert a batch of events to rows for the kernel. Yield the rows in parts of limited size.
 
-        If ``is_kept``, the events are stored, because they may be retracted or listed.
+        An event takes effect at its clock, or at ``now_us`` if this is later. If ``is_kept``, the events are stored,
+        because they may be retracted or listed.
         """
         self._first, size = self.number, len(events)
         self.number += size
@@ -94,7 +100,10 @@ class Placing:
             self._forget_those_that_did_not_enter()
 
     def _rows_of(self, events: EventColumns, at_us: NDArray[np.int64]) -> tuple[BatchRows, NDArray[np.uint64]]:
-        """Return the rows of events, retractions and ends of transactions. Retractions of unknown events have none."""
+        """Return the rows of events, retractions and ends of transactions, with the hash of each row's group.
+
+        ``at_us`` has the time at which each event takes effect. Retractions of unknown events have no row.
+        """
         of_key: dict[int, dict[int, None]] = {}
         placed: list[tuple[int, int, int, int, int, int]] = []
         ops = [COUNTS] * len(events) if events.ops is None else events.ops.tolist()
@@ -128,7 +137,11 @@ class Placing:
         return self._groups.hashes_of(key_hash)
 
     def _widened(self, rows: BatchRows, hashes: NDArray[np.uint64]) -> Placed:
-        """Return a row for each fixed window of each event. If values over all groups are read, add a row for these."""
+        """Return a row for each fixed window of each event that has not ended.
+
+        Other windows have one row for each event. If values over all groups are read, each row is preceded by a row of
+        the group of all events.
+        """
         window, starts, is_of_all, late = self._body.window, None, None, _NONE
         if window.is_fixed:
             last = rows.times_us // window.every_us * window.every_us
@@ -154,7 +167,10 @@ class Placing:
         return [KeptEvent(*parts) for parts in zip(*own, strict=True)]
 
     def entered(self, number: int, *, is_kept: bool) -> KeptEvent:
-        """Return an entering event by its arrival number. If ``is_kept``, store it until it has left all windows."""
+        """Return the event with an arrival number, which enters a window.
+
+        If ``is_kept``, store it until it has left all windows.
+        """
         event = self.kept[number] if number < self._first else self._new[number - self._first]
         if is_kept:
             self.kept[number] = event
@@ -162,7 +178,7 @@ class Placing:
         return event
 
     def left(self, number: int) -> KeptEvent:
-        """Return an event by its arrival number when it leaves a window. Forget it when it leaves its last window."""
+        """Return the event with an arrival number, which leaves a window. Forget it when it leaves its last window."""
         event = self.kept[number]
         self._entered[number] -= 1
         if not self._entered[number]:

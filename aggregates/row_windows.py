@@ -21,9 +21,10 @@ _FEW = 16
 
 
 class RowWindows:
-    """Runs the aggregate once for each window length. Within a run, events therefore leave in the order of time.
+    """Runs an aggregate whose groups are rows of a table with windows of their own length.
 
-    All runs have the same time, whenever they began.
+    There is one ``AggregateRun`` for each window length. Within a run, events therefore leave in the order of time. All
+    runs have the same time, whenever they began.
 
     Args:
         begin: Creates the run of an aggregate.
@@ -39,9 +40,9 @@ class RowWindows:
         self._sizes: dict[Scalar, int] = {}
 
     def process(self, events: EventColumns) -> list[Emission]:
-        """Process events, then advance time to the newest event.
+        """Process events, then advance time to the newest event. Return the derived events.
 
-        The aggregate is suspended at the event at which all runs together hold more than ``most_rows`` rows.
+        If all runs together hold more than ``most_rows`` rows after an event, the aggregate is suspended at this event.
         """
         emissions, begin = list[Emission](), 0
         while not self.is_suspended and (begin < len(events) or not begin):
@@ -71,22 +72,25 @@ class RowWindows:
         return emissions
 
     def advance_time(self, now_us: int) -> list[Emission]:
-        """Advance time to ``now_us``. The caller ensures that no earlier event follows."""
+        """Advance time to ``now_us``, and return the derived events.
+
+        The caller ensures that no earlier event follows.
+        """
         self._now_us = max(self._now_us, now_us)
         emissions = in_order(chain.from_iterable([run.advance_time(now_us) for run in self._runs.values()]))
         self._forget_idle()
         return emissions
 
     def end_key(self, key_hash: int, time_us: int) -> list[Emission]:
-        """End the transaction of a key, which has no effect on sliding windows."""
+        """Return an empty list: the end of a transaction has no effect on sliding windows."""
         return []
 
     def finish(self) -> list[Emission]:
-        """End a finite input."""
+        """End a finite input. Return the derived events."""
         return in_order(chain.from_iterable([run.finish() for run in self._runs.values()]))
 
     def keys(self) -> NDArray[np.uint64]:
-        """Return the hashes of the keys of all groups."""
+        """Return the hashes of the correlation keys of all groups."""
         return np.concatenate([np.zeros(0, np.uint64), *(run.keys() for run in self._runs.values())])
 
     def drop(self, is_gone: NDArray[np.bool_], keys: NDArray[np.uint64]) -> None:
@@ -95,7 +99,7 @@ class RowWindows:
             run.drop(is_gone, keys)
 
     def measures(self) -> dict[str, int]:
-        """Return the measures of all runs, added up."""
+        """Return the counts of ``AggregateRun.measures``, added up over all runs."""
         totals = {"groups": 0, "held": 0, "late": self._late}
         for run in self._runs.values():
             totals = {name: number + run.measures()[name] for name, number in totals.items()}
@@ -108,7 +112,7 @@ class RowWindows:
             run.clear_counts()
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """Return the states of all runs."""
+        """Return the states of all runs to save: a head of plain JSON, and columns by name."""
         saved = {size: run.dump() for size, run in self._runs.items()}
         sections = {f"{size}/{name}": part for size, (_, some) in saved.items() for name, part in some.items()}
         runs = [[size, head] for size, (head, _) in saved.items()]

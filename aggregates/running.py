@@ -50,6 +50,7 @@ class AggregateRun:
 
     Args:
         holds: Evaluates ``having``. None if the aggregate has no condition.
+        bounds: Ranges of values outside which the condition is false.
         is_simultaneous: Whether groups are evaluated after all events of one time, instead of after each event.
         is_revocable: Whether events may be retracted.
     """
@@ -106,7 +107,7 @@ class AggregateRun:
         return kernel.EACH if self._holds is None else kernel.EXPIRIES
 
     def process(self, events: EventColumns) -> list[Emission]:
-        """Process events, then advance time to the newest event."""
+        """Process events, then advance time to the newest event. Return the derived events."""
         if self.is_suspended:
             return []
         self._fit(events.arguments)
@@ -121,7 +122,10 @@ class AggregateRun:
         return in_order([*emissions, *self._passed(events, reached_us)])
 
     def advance_time(self, now_us: int) -> list[Emission]:
-        """Advance time to ``now_us``. The caller ensures that no earlier event follows."""
+        """Advance time to ``now_us``, and return the derived events.
+
+        The caller ensures that no earlier event follows.
+        """
         if self.is_suspended:
             return []
         self._now_us = max(self._now_us, now_us)
@@ -139,7 +143,8 @@ class AggregateRun:
     def finish(self) -> list[Emission]:
         """End a finite input: every transaction, and every window that ends as a whole, ends now.
 
-        No time passes, so no event leaves a sliding window, and a condition that is true remains true.
+        Return the derived events. No time passes, so no event leaves a sliding window, and a condition that is true
+        remains true.
         """
         emissions = in_order(self._emissions(None, is_open=False))
         if self.body.window.kind != "sliding":
@@ -150,7 +155,7 @@ class AggregateRun:
         return emissions
 
     def keys(self) -> NDArray[np.uint64]:
-        """Return the hashes of the keys of all groups."""
+        """Return the hashes of the correlation keys of all groups."""
         return self._groups.key_hashes
 
     def measures(self) -> dict[str, int]:
@@ -165,17 +170,17 @@ class AggregateRun:
 
     @property
     def rows(self) -> int:
-        """The number of events in windows, plus the number of earlier values. ``most_rows`` limits this sum."""
+        """The number of events in windows, plus the number of stored earlier values. ``most_rows`` limits this sum."""
         return self._tables.held + self._steps.past.size
 
     @property
     def waiting(self) -> int:
-        """The number of steps that are not emitted yet, because events of the same time may follow."""
+        """The number of steps (changes of groups) that are not emitted yet, as events of the same time may follow."""
         return int(self._tables.waiting)
 
     @property
     def is_idle(self) -> bool:
-        """Check whether the run has no group, and no earlier values that can still be read."""
+        """Whether the run has no group, and no earlier values that can still be read."""
         return not self.measures()["groups"] and not self._steps.past.size
 
     def clear_counts(self) -> None:
@@ -185,7 +190,8 @@ class AggregateRun:
     def _fit(self, columns: Sequence[ScalarColumn]) -> None:
         """Adapt the tables to new arguments, which are added afterwards.
 
-        Sums get more digits. The tables are rebuilt if extremes need sorted values, or if many texts are unused.
+        Sums get more digits. The tables are rebuilt if minima or maxima need all values in order, or if many texts are
+        unused.
         """
         unfit = {self.body.arguments[place] for place in self._tables.unfit(columns)}
         if unfit or self._tables.are_texts_many(len(self._groups)):
@@ -218,7 +224,10 @@ class AggregateRun:
         return tables.batch(rows, codes, columns)
 
     def _passed(self, events: EventColumns | None, reached_us: int) -> list[Emission]:
-        """Advance sliding windows from ``reached_us`` to the present, end due windows, and return emitted events."""
+        """Advance sliding windows from ``reached_us`` to the present, and end due windows.
+
+        Return the derived events.
+        """
         if self.is_suspended:
             return []
         state, emissions = self._tables.state, list[Emission]()
@@ -247,7 +256,7 @@ class AggregateRun:
         return self._ended(codes, dues_us[codes], events)
 
     def _ended(self, codes: NDArray[np.int64], at_us: NDArray[np.int64], events: EventColumns | None) -> list[Emission]:
-        """End the windows of the given groups, and return the emitted events.
+        """End the windows of the groups ``codes`` at the times ``at_us``. Return the derived events.
 
         Of windows with the same end, the window over all groups is first, because other conditions may read its values.
         """
@@ -260,7 +269,7 @@ class AggregateRun:
         return self._slid(self._tables.ends(codes[order], at_us[order]), events, NEVER_US)
 
     def _slid(self, batch: Events, events: EventColumns | None, until_us: int) -> list[Emission]:
-        """Add the events of a batch to the windows, advance time to ``until_us``, and return the emitted events.
+        """Add the events of a batch to the windows, and advance time to ``until_us``. Return the derived events.
 
         If events may be simultaneous, a change at the newest time waits until no more events of this time can arrive.
         If there are too many rows, the aggregate is cleared and suspended.
@@ -292,9 +301,9 @@ class AggregateRun:
         return self._is_simultaneous and bool(self._tables.state[kernel.INSTANT] >= until_us)
 
     def _finished(self, *, is_open: bool) -> NDArray[np.bool_]:
-        """Return a mask over the steps: true if no event can change the step any more, so that it can be emitted.
+        """Return a mask over the steps (changes of groups): true if no event can change the step any more.
 
-        ``is_open`` is true if further events of the newest time may follow.
+        Such a step can be emitted. ``is_open`` is true if further events of the newest time may follow.
         """
         tables, count = self._tables, self._tables.waiting
         is_sliding = self.body.window.kind == "sliding"
@@ -310,7 +319,10 @@ class AggregateRun:
         return np.asarray(is_finished, np.bool_)
 
     def _take_log(self) -> None:
-        """Update sketches and listed events of groups from the kernel's log, and keep a copy for each logged step."""
+        """Update the sketches and listed events of groups from the kernel's log, and clear the log.
+
+        For each step in the log, a copy of the group's estimates and events is kept.
+        """
         tables, objects = self._tables, self._objects
         entries = tables.log[: tables.state[kernel.LOGS]]
         reals = entries[:, kernel.BITS].copy().view(np.float64).tolist()
@@ -338,7 +350,7 @@ class AggregateRun:
         return self._steps.emissions(is_taken, lambda places: self._causes_of(places, events))
 
     def _waiting(self) -> list[tuple[int, str]]:
-        """Return the group's code and the id of the causing event for each step that is not emitted yet."""
+        """Return the group (code) and the causing event (id) of each step that is not emitted yet."""
         codes = self._tables.steps.codes[: self._tables.waiting].tolist()
         return list(zip(codes, self._causes, strict=True))
 
@@ -351,7 +363,10 @@ class AggregateRun:
         places[:] = [-2 - number if cause else -1 for number, cause in enumerate(self._causes)]
 
     def _causes_of(self, places: NDArray[np.int64], events: EventColumns | None) -> list[str]:
-        """Return the id of the event that caused each step, or an empty text where passing time was the cause."""
+        """Return the id of the event at each of ``places``, which caused a step.
+
+        It is empty if passing time was the cause.
+        """
         if not len(places):
             return []
         named = iter(values_at(events.ids, places[places >= 0]) if events is not None else ())

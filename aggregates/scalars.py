@@ -14,7 +14,7 @@ _EXACT = 2**53
 
 
 def canonical(value: object) -> Scalar:
-    """Return a value of an attribute in canonical form. Whole numbers are ``int``. NaN, lists and objects are null."""
+    """Return an attribute's value in canonical form: whole numbers are ``int``, and NaN, lists and objects are null."""
     if isinstance(value, float):
         if isnan(value):
             return None
@@ -28,5 +28,8 @@ def key_of(value: Scalar) -> object:
 
 
 def group_text(group: Sequence[Scalar]) -> str:
-    """Return the canonical text of a group, which identifies and orders groups. The numbers 1 and 1.0 are the same."""
+    """Return the canonical text of a group, given by its ``by`` values. It identifies and orders groups.
+
+    The numbers 1 and 1.0 are the same.
+    """
     return orjson.dumps([canonical(part) for part in group]).decode()

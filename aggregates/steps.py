@@ -33,7 +33,7 @@ _NO_OBJECTS = GroupDetails()
 
 @dataclass(frozen=True, slots=True)
 class InBounds:
-    """A condition that is true exactly if every value that has bounds is a number within them."""
+    """A condition that is exactly its bounds: true if every value that has bounds is a number within them."""
 
     holds: Holds
 
@@ -46,11 +46,11 @@ Causes: TypeAlias = Callable[[NDArray[np.int64]], Sequence[str]]
 
 
 class StepReader:
-    """Decides which steps of an aggregate are emitted, and makes derived events of these steps.
+    """Evaluates the condition of an aggregate after each change of a group (step), and makes the derived events.
 
     Args:
         holds: Evaluates ``having``. None if the aggregate has no condition. The bounds of an ``InBounds`` condition are
-        in ``tables``.
+            in ``tables``.
 
     Attributes:
         objects: For the number of a step, the estimates and the listed events of the step's group.
@@ -100,7 +100,7 @@ class StepReader:
             self.overall = {start: total for start, total in self.overall.items() if start + window.size > now_us}
 
     def _changes(self, steps: Steps, objects_of: Sequence[GroupDetails]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Return the indexes of the steps to emit. For each of them, also return whether the condition is true."""
+        """Return the indexes of the steps to emit, and for each of them whether the condition is true."""
         body, size = self._body, len(steps.codes)
         if self._holds is None:
             is_ended = steps.ended & body.window.ends
@@ -126,7 +126,10 @@ class StepReader:
     def _values(
         self, steps: Steps, objects: Sequence[GroupDetails], rows: NDArray[np.int64] | None
     ) -> Sequence[Sequence[Scalar]]:
-        """Return one column per value, for the steps in ``rows`` (None: all steps)."""
+        """Return one column for each value of the aggregate, with the values after the steps in ``rows``.
+
+        None means all steps.
+        """
         part: Any = slice(None) if rows is None else rows
         values = zip(*(column[:, part] for column in (steps.kinds, steps.integers, steps.floats)), strict=True)
         columns = [self._tables.scalars(*parts) for parts in values]
@@ -144,7 +147,11 @@ class StepReader:
     def _more(
         self, steps: Steps, objects: Sequence[GroupDetails], is_of_all: NDArray[np.bool_]
     ) -> Sequence[Sequence[Scalar]]:
-        """Return a column for each of ``Having.names``: earlier values, then values over all groups."""
+        """Return a column over the steps for each of ``Having.names``: earlier values, then values over all groups.
+
+        The values of the steps are remembered as earlier values. ``is_of_all`` becomes true for steps of the group of
+        all events.
+        """
         body, groups, more = self._body, self._groups, list[list[Scalar]]()
         having, window = body.having, body.window
         if having is None:

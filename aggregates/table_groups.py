@@ -13,7 +13,7 @@ from aggregates.scalars import Scalar, canonical, key_of
 
 @dataclass(frozen=True, slots=True)
 class TableGroups:
-    """Groups that are rows of a table.
+    """The groups of an aggregate that are rows of a table. A row may leave attributes open (null).
 
     Attributes:
         every: The groups. Each has the key and the values of its row.
@@ -49,7 +49,7 @@ class TableGroups:
         return group in self.every
 
     def groups_of(self, values: Sequence[Scalar]) -> list[tuple[Scalar, ...]]:
-        """Return the groups to which an event with these values of the attributes belongs."""
+        """Return the groups to which an event belongs: rows whose values equal the event's ``values`` or are null."""
         keys = [key_of(canonical(value)) for value in values]
         return [
             group

@@ -20,7 +20,7 @@ _ERRORS = "surrogatepass"
 
 
 class TextPool:
-    """A pool of texts by number (0, 1, and so on)."""
+    """Texts by number (0, 1, and so on), with their bytes in one array."""
 
     def __init__(self, texts: Sequence[str] = ()) -> None:
         self.bytes = np.zeros(_LEAST, np.uint8)
@@ -59,7 +59,7 @@ class TextPool:
         return (data[begin:end].decode(errors=_ERRORS) for begin, end in pairwise(ends))
 
     def keep(self, is_kept: NDArray[np.bool_]) -> None:
-        """Forget the texts that are not kept, and renumber the kept texts without gaps."""
+        """Forget the texts outside the mask ``is_kept``, and renumber the other texts without gaps."""
         sizes = np.diff(self.ends[: self._count + 1])
         self.bytes = self.bytes[: self.ends[self._count]][np.repeat(is_kept, sizes)]
         self.ends = np.append(0, np.cumsum(sizes[is_kept])).astype(self.ends.dtype)
@@ -67,7 +67,7 @@ class TextPool:
 
 
 class KnownTexts(TextPool):
-    """A pool of texts without duplicates, so that the number of a text is its code."""
+    """Distinct texts by number. The number of a text is its code."""
 
     def __init__(self, texts: Sequence[str] = ()) -> None:
         self._codes = {text: code for code, text in enumerate(texts)}

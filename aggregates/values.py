@@ -23,7 +23,7 @@ _FINEST_SHARE = 10**9
 
 @dataclass(frozen=True, slots=True)
 class AggregateValue:
-    """One value of an aggregate.
+    """One value that an aggregate computes, such as ``sum(price)``.
 
     Attributes:
         name: The member of derived events, and the name in ``having``.
@@ -38,7 +38,7 @@ class AggregateValue:
 
 
 def read_values(document: object) -> tuple[AggregateValue, ...]:
-    """Return the values of a document, in their order.
+    """Read the member ``values`` of an aggregate's document. Return the values in their order.
 
     Raises:
         AggregateRefused: A value has no name, or its function is unknown.
@@ -51,7 +51,7 @@ def read_values(document: object) -> tuple[AggregateValue, ...]:
 
 
 def read_value(name: str, text: object) -> AggregateValue:
-    """Read one value, such as ``sum(price)``. Raises the errors of ``read_values``."""
+    """Read one value from its text, such as ``sum(price)``. Raises ``AggregateRefused`` if it is invalid."""
     call = _CALL.fullmatch(text) if isinstance(text, str) else None
     if not _NAME.fullmatch(name):
         raise AggregateRefused(f"values: {name!r} is not a name of letters, digits and '_'", field="values")

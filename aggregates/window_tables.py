@@ -74,7 +74,7 @@ _OWN: tuple[Literal["C"], Literal["W"]] = ("C", "W")
 
 
 class BatchRows(NamedTuple):
-    """Rows of events for the kernel, sorted by ``at_us``, the time at which an event counts.
+    """Rows of events for the kernel, sorted by ``at_us``, the time at which an event takes effect.
 
     Attributes:
         sources: The index of each row's event in the columns of events.
@@ -100,7 +100,9 @@ class BatchRows(NamedTuple):
 
 
 class WindowTables:
-    """The events of windows, the totals of groups, and steps that are not emitted yet.
+    """The tables of the kernel ``slide``: events in windows, values of groups, and steps that are not emitted yet.
+
+    A step is a change of a group, with its values afterwards.
 
     Args:
         body: The aggregate.
@@ -162,7 +164,7 @@ class WindowTables:
 
     @property
     def held(self) -> int:
-        """The number of events in windows, or of windows if events are not held."""
+        """The number of events in windows, or the number of windows if events are not stored."""
         return int(self.state[kernel.HELD])
 
     @property
@@ -171,7 +173,7 @@ class WindowTables:
         return int(self.state[kernel.STEPS])
 
     def unfit(self, columns: Sequence[ScalarColumn]) -> set[int]:
-        """Return the indexes of arguments whose extremes the kernel cannot compute.
+        """Return the indexes of arguments of minima or maxima that the kernel cannot compute without sorted values.
 
         These arguments have texts or great whole numbers.
         """
@@ -185,7 +187,7 @@ class WindowTables:
         return unfit_columns
 
     def widen(self, columns: Sequence[ScalarColumn]) -> None:
-        """Widen the columns of events and sums where new arguments need more bits."""
+        """Widen the columns of events and the sums, where the new arguments in ``columns`` need more bits."""
         known = zip(self.digits, self._numeric, strict=True)
         digits = [self._digits_for(columns[source], before, source in self._summed) for before, source in known]
         if digits == self.digits:
@@ -212,11 +214,14 @@ class WindowTables:
 
     @property
     def _wide(self) -> list[int]:
-        """Return the indexes of numeric arguments with more than 32 bits."""
+        """The indexes of numeric arguments that need more than 32 bits."""
         return [place for place, digits in enumerate(self.digits) if digits != sums.SHORT]
 
     def batch(self, rows: BatchRows, codes: NDArray[np.int32], columns: Sequence[ScalarColumn]) -> Events:
-        """Return a batch of rows as the kernel takes it. Arguments are ignored in rows that end windows."""
+        """Return rows as a batch for the kernel. ``codes`` are their groups, and ``columns`` their arguments.
+
+        Arguments are ignored in rows that end windows.
+        """
         size, wide = len(codes), self._wide
         kinds = np.zeros((len(columns), size), np.uint8)
         lows = np.zeros((len(self._numeric), size), np.int32)
@@ -252,7 +257,7 @@ class WindowTables:
         return self.batch(rows, codes.astype(np.int32), [column] * len(self.arguments))
 
     def reserve(self, groups: int) -> None:
-        """Make room for a number of groups."""
+        """Make room for at least this number of groups."""
         known = len(self.groups.words)
         if groups > known:
             self._set_words(_grown(self.groups.words, groups + groups // self._spare))
@@ -284,7 +289,7 @@ class WindowTables:
                 return
 
     def take_steps(self, is_taken: NDArray[np.bool_]) -> None:
-        """Remove the taken steps and renumber the other steps."""
+        """Remove the steps in the mask ``is_taken``, and renumber the other steps."""
         state, rest = self.state, np.flatnonzero(~is_taken)
         state[kernel.BASE] += len(is_taken)
         if len(rest) == len(self.steps.codes):
@@ -301,7 +306,11 @@ class WindowTables:
         state[kernel.BEGUN] = max(0, state[kernel.BEGUN] - np.count_nonzero(is_taken))
 
     def wait(self, codes: Sequence[int], instant_us: int) -> None:
-        """Write the last, unfinished step of each group in ``codes`` again. Events of the same time may change it."""
+        """Write a step with the values of each group in ``codes`` again, after the tables were loaded.
+
+        These steps were unfinished when the tables were saved, because events of the time ``instant_us`` may change
+        them.
+        """
         while len(self.steps.codes) < len(codes):
             self._add_steps()
         some = np.array(codes, np.int32)
@@ -321,13 +330,16 @@ class WindowTables:
         return scalar_of(kind, integer, real, self.texts.text(integer) if kind == kernel.TEXT else None)
 
     def are_texts_many(self, groups: int) -> bool:
-        """Check whether there are many unused texts, so that it pays to rebuild the tables without them."""
+        """Check whether most of the known texts are unused, and it pays to rebuild the tables without them."""
         return len(self.texts) > 2 * self._texts_kept + _LEAST + groups + self.held
 
     def _texts_in(
         self, words: NDArray[np.int64], held: Events, nodes: Groups
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
-        """Yield each column that has codes of texts, with a mask of the rows whose value is a text."""
+        """Yield each array that has codes of texts, with a mask of the rows whose value is a text.
+
+        The arrays are columns of ``held`` and of ``nodes``, and words of groups.
+        """
         for place, source in enumerate(self._numeric):
             if source in self._of_texts:
                 yield held.lows[place], held.kinds[source] == kernel.TEXT
@@ -343,7 +355,7 @@ class WindowTables:
         yield nodes.integers, nodes.reals == np.inf
 
     def dump(self, count: int) -> tuple[list[str], dict[str, bytes]]:
-        """Return the state to save: the texts in use, and the events in windows.
+        """Return the state to save: the texts in use, and the columns of events in windows.
 
         If events are not stored, the words and nodes of ``count`` groups are saved instead.
         """
@@ -365,7 +377,7 @@ class WindowTables:
         return texts, {"words": words.tobytes(), "free": free.tobytes(), **of_nodes}
 
     def load(self, sections: Mapping[str, bytes], is_kept: NDArray[np.bool_]) -> None:
-        """Restore the words and nodes of the kept groups, for tables that do not store events.
+        """Restore the words and nodes of the groups in the mask ``is_kept``, for tables that do not store events.
 
         Raises:
             ValueError: The columns do not have the same length.
@@ -381,7 +393,7 @@ class WindowTables:
         self.state[[kernel.LIVE, kernel.HELD]] = np.count_nonzero(words[is_kept, kernel.HELD_ROWS])
 
     def read_columns(self, sections: Mapping[str, bytes]) -> Events:
-        """Return the saved columns of ``dump``, as a batch that enters the windows again.
+        """Return the saved columns of events as a batch, which the caller adds to the windows again.
 
         Raises:
             ValueError: The columns do not have the same length.
@@ -407,7 +419,10 @@ class WindowTables:
         return [slots[self.ring.codes[slots] >= 0]]
 
     def _moved(self, parts: Sequence[Any], room: int) -> Events:
-        """Return a new ring that begins with the events of the given slots. Links are not copied."""
+        """Return a new ring with the given ``room`` that begins with the events in the slots ``parts``.
+
+        Links are not copied.
+        """
         ring, fresh = self.ring, self._events(room)
         columns: Iterable[tuple[NDArray[Any], NDArray[Any]]]
         columns = zip((*ring[:5], ring.serials), (*fresh[:5], fresh.serials), strict=True)
@@ -422,13 +437,13 @@ class WindowTables:
 
     @staticmethod
     def chosen(held: Events, rows: NDArray[np.intp], codes: NDArray[np.int32]) -> Events:
-        """Return the events in ``rows``. ``codes`` has the new code of a group for each present code."""
+        """Return the events in ``rows``, with groups renumbered: ``codes`` has the new code of each present code."""
         names = (*_COLUMNS, "at_us", "places", "ops", "serials")
         columns = {name: np.ascontiguousarray(getattr(held, name)[..., rows]) for name in names}
         return held._replace(**columns | {"codes": codes[held.codes[rows]]})
 
     def keep(self, is_kept: NDArray[np.bool_]) -> None:
-        """Forget the groups that are not kept, and renumber the kept groups without gaps."""
+        """Forget the groups outside the mask ``is_kept``, and renumber the other groups without gaps."""
         renumbered = np.cumsum(is_kept, dtype=np.int32) - np.int32(1)
         is_live = self.ring.codes >= 0
         self.ring.codes[is_live] = renumbered[self.ring.codes[is_live]]
@@ -458,7 +473,7 @@ class WindowTables:
         self.state[[kernel.FREE, kernel.SPARE]] = -1, 0
 
     def _planned(self) -> tuple[NDArray[np.int64], int]:
-        """Return the plan of the values, and the number of words that a group needs.
+        """Return the plan of the values for the kernel, and the number of words that a group needs.
 
         The plan has a row per value: the function, its columns, and the offset of its words.
         """

@@ -20,16 +20,16 @@ _FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The window of each group of an aggregate.
+    """The window of an aggregate: which events of a group count at a time.
 
     Attributes:
         kind: ``sliding``: events younger than ``size``. ``last``: the newest ``size`` events. ``tumbling`` and
-        ``hopping``: events between two fixed times. ``session``: events with gaps shorter than ``size``.
-        ``transaction``: all events of a transaction.
+            ``hopping``: events between two fixed times. ``session``: events with gaps shorter than ``size``.
+            ``transaction``: all events of a transaction.
         size: Microseconds, or the number of events of ``last``. 0 for ``transaction``.
         every_us: The distance between the beginnings of fixed windows. Otherwise 0.
         column: The table column with the length of each row's window, at most ``size``. Empty if groups are not rows of
-        a table, or if rows have no windows of their own.
+            a table, or if rows have no windows of their own.
     """
 
     kind: WindowKind
@@ -48,7 +48,10 @@ class Window:
         return self.is_fixed or self.kind in ("session", "transaction")
 
     def of_row(self, duration: object) -> Window:
-        """Return the window of a row whose ``column`` has the value ``duration``. Null means the longest window."""
+        """Return the window of a table row whose ``column`` has the value ``duration``.
+
+        Null means the longest window.
+        """
         return replace(self, size=min(self.size, duration_of(duration) or self.size), column="")
 
     @property
@@ -70,7 +73,7 @@ class Window:
 
 
 def read_window(value: object) -> Window:
-    """Read the window in the document of an aggregate.
+    """Read the member ``window`` of an aggregate's document.
 
     Raises:
         AggregateRefused: The value describes no window.

@@ -25,7 +25,7 @@ _HIGH = np.uint64(32)
 
 
 class Layout(NamedTuple):
-    """The partitions of a configuration: their newest and oldest events, and the address bits of attributes."""
+    """The partitions of a configuration: the newest and oldest event of each, and the address bits of attributes."""
 
     tails: NDArray[np.int64]  # (2**bits,) number of the newest event of each partition; NEVER: none
     heads: NDArray[np.int64]  # (2**bits,) number of the oldest event, while events move to this layout; otherwise (0,)
@@ -35,7 +35,7 @@ class Layout(NamedTuple):
 
 @inlined
 def address_at(rows: NDArray[np.int32], slot: np.int64, lent: Layout) -> np.int64:
-    """Return the address of the partition to which the event in ``slot`` belongs, in the given layout."""
+    """Return the address (index) of the partition to which the event in ``slot`` belongs, in the given layout."""
     address = np.int64(0)
     for column in range(lent.masks.shape[0]):
         address |= (np.int64(rows[slot, column + 1]) & lent.masks[column]) << lent.shifts[column]
@@ -69,10 +69,10 @@ def unlink_rows(rows: NDArray[np.int32], layout: Layout, first: int, end: int) -
 
 @kernel
 def move_rows(rows: NDArray[np.int32], old: Layout, new: Layout, first: int, end: int) -> None:
-    """Move the newest events of the old layout to the new layout.
+    """Move events from the partitions of the old layout to those of the new layout.
 
-    The moved events are ``first`` up to ``end`` (exclusive). The new layout has only newer events, so the moved events
-    become the oldest of their new partitions.
+    The moved events are ``first`` up to ``end`` (exclusive), the newest of the old layout. The new layout has only
+    newer events, so the moved events become the oldest of their new partitions.
     """
     before, lent = borrowed(old), borrowed(new)
     room = rows.shape[0]
@@ -108,7 +108,7 @@ def probe_rows(
     start: int,
     count: int,
 ) -> tuple[np.int64, np.int64, np.int64]:
-    """Write the slots of the events from ``start`` up whose attributes ``columns`` (indexes) have the values ``codes``.
+    """Write to ``slots`` the events from ``start`` up in which the attributes ``columns`` (indexes) have the ``codes``.
 
     The kernel follows the chains of the partitions that can have such events. ``slots`` has ``count`` slots already,
     and room for all events and one more. Return the number of slots, of compared events and of visited partitions.
@@ -170,7 +170,7 @@ def scan_rows(
     start: int,
     end: int,
 ) -> np.int64:
-    """Write the slots of the events whose attributes ``columns`` (indexes) have the values ``codes``, in order.
+    """Write to ``slots`` the events in which the attributes ``columns`` (indexes) have the ``codes``, in order.
 
     The events are ``start`` up to ``end`` (exclusive). ``slots`` has room for one slot more than there are events.
     Return the number of slots.
@@ -196,11 +196,12 @@ def group_rows(
     firsts: NDArray[np.int64],
     groups: NDArray[np.int32],
 ) -> int:
-    """Number the groups of found events in order of first appearance. Events of a group agree in ``columns``.
+    """Number the groups of found events in order of first appearance, and write the group of each event to ``groups``.
 
-    ``sizes`` has the number of codes of each column. The caller fills ``table`` with ``NIL``. A large enough table has
-    an entry for each combination of codes. Otherwise, it is a hash table, whose size is a power of two. ``firsts`` gets
-    the index in ``slots`` of each group's first event. Return the number of groups, or ``NIL`` if ``firsts`` is full.
+    Events of a group agree in the attributes ``columns``. ``sizes`` has the number of codes of each column. The caller
+    fills ``table`` with ``NIL``. A large enough table has an entry for each combination of codes. Otherwise, it is a
+    hash table, whose size is a power of two. ``firsts`` gets the index in ``slots`` of each group's first event. Return
+    the number of groups, or ``NIL`` if ``firsts`` is full.
     """
     count, is_direct = 0, True
     combinations = 1.0

@@ -27,7 +27,10 @@ def note_waiting(
     at_us: int,
     modes: int,
 ) -> None:
-    """Write the last, unfinished step of each group in ``codes`` again. Events of the same time may change it."""
+    """Write the values of each group in ``codes`` into a new step at ``at_us``, for a run that was loaded.
+
+    The step was unfinished when the run was saved, because events of the same time may change it.
+    """
     groups, held, out = borrowed(all_groups), borrowed(ring), borrowed(steps)
     for place in range(codes.shape[0]):
         code = np.int64(codes[place])
@@ -42,7 +45,7 @@ def forget_values(
     logs: NDArray[np.int64],
     codes: NDArray[np.int64],
 ) -> None:
-    """Free the tree nodes of the groups in ``codes``."""
+    """Free the tree nodes in which the groups in ``codes`` hold values."""
     groups = borrowed(all_groups)
     for place in range(codes.shape[0]):
         clear_values(groups, plan, state, logs, codes[place])
@@ -52,7 +55,10 @@ def forget_values(
 def note_within(
     kinds: NDArray[np.uint8], floats: NDArray[np.float64], bounds: NDArray[np.float64], holds: NDArray[np.bool_]
 ) -> None:
-    """Write to ``holds`` whether all bounded values of each step are numbers within their bounds."""
+    """Write to ``holds``, for each step, whether all values with bounds are numbers within their bounds.
+
+    A step is a change of a group, with the values after it.
+    """
     for step in range(holds.shape[0]):
         holds[step] = True
         for row in range(bounds.shape[0]):
@@ -71,10 +77,11 @@ def note_truths(
     changes: NDArray[np.int64],
     is_cleared: bool,
 ) -> int:
-    """Write to ``changes`` the steps at which the condition of a group becomes true, and return their number.
+    """Write to ``changes`` the steps at which the condition of their group becomes true, and return their number.
 
-    With ``is_cleared``, steps at which the condition becomes false are written, too. ``holds`` has the condition's
-    truth at each step. The kernel sets it to false at a step whose window is empty or ends.
+    A step is a change of a group. With ``is_cleared``, steps at which the condition becomes false are written, too.
+    ``holds`` has the condition's truth at each step. The kernel sets it to false at a step whose window is empty or
+    ends.
     """
     count = 0
     for step in range(codes.shape[0]):
@@ -103,11 +110,11 @@ def find_codes(
     count: int,
     fresh_count: int,
 ) -> tuple[int, int]:
-    """Find the codes of groups by their hashes, in the rows from ``begin`` up. New groups get the next codes.
+    """Find the codes of groups by their hashes, from row ``begin`` on. New groups get the next codes.
 
-    ``known`` has the hashes of ``count`` codes. ``table`` has more entries than ``known``, each a code or -1. ``fresh``
-    has ``fresh_count`` rows, and gets the row at which each new group first appears. Return the number of codes, and
-    the row of the first group for which ``known`` has no room.
+    ``known`` has the hashes of ``count`` codes. ``table`` is the hash table: it has more entries than ``known``, each a
+    code or -1. ``fresh`` has ``fresh_count`` rows, and gets the row at which each new group first appears. Return the
+    number of codes, and the row of the first group for which ``known`` has no room.
     """
     places = table.shape[0]
     for row in range(hashes.shape[0] if begin == 0 else 0):  # read ahead, so that the waits for memory overlap

@@ -29,7 +29,10 @@ _EXTRA_DIGITS = 4  # further digits of a quotient
 
 @inlined
 def normalise(digits: NDArray[np.int64], count: np.int64) -> bool:
-    """Propagate carries, and make the number positive. Return whether the number was negative."""
+    """Propagate carries through the digits of a number, and make it positive.
+
+    Return whether the number was negative.
+    """
     carry = np.int64(0)
     for place in range(count):
         carry += digits[place]
@@ -47,7 +50,10 @@ def normalise(digits: NDArray[np.int64], count: np.int64) -> bool:
 
 @inlined
 def nearest(digits: NDArray[np.int64], count: np.int64, scale: np.int64, rest: np.int64) -> float:
-    """Return the float nearest to positive digits times 2**scale. ``rest`` is not 0 if lower digits were cut off."""
+    """Return the float nearest to the positive number ``digits`` * 2**scale.
+
+    ``rest`` is not 0 if lower digits were cut off.
+    """
     top = count - 1
     while top > 0 and digits[top] == 0:
         top -= 1
@@ -91,7 +97,10 @@ def unit_digit(digits: np.int64) -> np.int64:
 def whole_digits(
     words: NDArray[np.int64], code: np.int64, offset: np.int64, digits: np.int64
 ) -> tuple[np.int64, np.int64]:
-    """Return the part of a sum that whole numbers have contributed: the low 32 bits, and the higher bits."""
+    """Return the part of a sum that whole numbers have contributed: its low 32 bits, and its higher bits.
+
+    The sum is at ``offset`` in the words of the group ``code``.
+    """
     low = words[code, offset + 1]
     high = words[code, offset + 2] if digits != SHORT else np.int64(0)
     return low & LOW, high + (low >> 32)
@@ -101,7 +110,7 @@ def whole_digits(
 def load_sum(
     words: NDArray[np.int64], scratch: NDArray[np.int64], code: np.int64, offset: np.int64, digits: np.int64
 ) -> np.int64:
-    """Write the digits of a sum into scratch. Return their number."""
+    """Write the digits of a group's sum to ``scratch``. Return the number of digits."""
     count, unit = max(digits, np.int64(FLOAT_DIGITS)) + CARRIES, unit_digit(digits)
     for place in range(count):
         scratch[place] = words[code, offset + SUM_WORDS + place] if place < digits else 0
@@ -113,7 +122,7 @@ def load_sum(
 
 @inlined
 def divide(digits: NDArray[np.int64], count: np.int64, divisor: np.int64) -> np.int64:
-    """Divide positive digits by a divisor below 2**31. Return the remainder."""
+    """Divide a positive number, given by its digits, by a divisor below 2**31 in place. Return the remainder."""
     rest = np.int64(0)
     for place in range(count - 1, -1, -1):
         rest = (rest << 32) | digits[place]
@@ -124,7 +133,7 @@ def divide(digits: NDArray[np.int64], count: np.int64, divisor: np.int64) -> np.
 
 @inlined
 def refine(digits: NDArray[np.int64], count: np.int64) -> np.int64:
-    """Append lower digits, all 0, for the fraction of a quotient. Return the number of digits."""
+    """Append lower digits of 0 to a number, for the fraction of a quotient. Return the number of digits."""
     for place in range(count - 1, -1, -1):
         digits[place + _EXTRA_DIGITS] = digits[place]
     for place in range(_EXTRA_DIGITS):
@@ -134,7 +143,7 @@ def refine(digits: NDArray[np.int64], count: np.int64) -> np.int64:
 
 @inlined
 def quotient(digits: NDArray[np.int64], count: np.int64, scale: np.int64, divisor: np.int64) -> float:
-    """Return the float nearest to positive digits times 2**scale, divided by a divisor below 2**31."""
+    """Return the float nearest to the positive number ``digits`` * 2**scale / divisor. The divisor is below 2**31."""
     longer = refine(digits, count)
     rest = divide(digits, longer, divisor)
     return nearest(digits, longer, scale - 32 * _EXTRA_DIGITS, rest)
@@ -149,7 +158,7 @@ def deviation(
     squares: np.int64,
     digits: np.int64,
 ) -> float:
-    """Return the standard deviation of two or more numbers, from their sum and sum of squares.
+    """Return the standard deviation of two or more numbers of a group, from their sum and their sum of squares.
 
     The deviation is infinite if out of range. The variance, (n * squares - sum * sum) / (n * (n - 1)), is rounded once.
     """
@@ -194,7 +203,10 @@ def change_sum(
     number: np.int64,
     sign: np.int64,
 ) -> None:
-    """Add a number to the words of a sum (``sign`` 1), or subtract the number (-1)."""
+    """Add a number to a sum of the group ``code`` (``sign`` 1), or subtract it (-1).
+
+    ``number`` is an integer or the bits of a float, as ``kind`` says. The sum is at ``offset`` in the group's words.
+    """
     words[code, offset] += sign * ((np.int64(kind != INTEGER) << 32) | 1)
     if digits == SHORT:
         words[code, offset + 1] += sign * number
@@ -216,7 +228,10 @@ def change_sum(
 
 @inlined
 def mantissa_of(number: np.int64, digits: np.int64) -> tuple[np.int64, np.int64]:
-    """Return the mantissa of a float, given as bits, and the shift that aligns the mantissa with a sum's unit."""
+    """Return the mantissa of a float, and the shift that aligns the mantissa with the unit of a sum.
+
+    ``number`` has the bits of the float.
+    """
     exponent, mantissa = (number >> 52) & 0x7FF, number & (2**52 - 1)
     if exponent == 0:
         exponent += 1
@@ -239,7 +254,10 @@ def change_squares(
     number: np.int64,
     sign: np.int64,
 ) -> None:
-    """Add the square of a number to the words of a sum of squares (``sign`` 1), or subtract the square (-1)."""
+    """Add the square of a number to a sum of squares of the group ``code`` (``sign`` 1), or subtract the square (-1).
+
+    The arguments are as in ``change_sum``.
+    """
     shift = 64 * unit_digit(digits) if digits > 0 else np.int64(0)
     if kind == FLOAT:
         number, shift = mantissa_of(number, digits)

@@ -45,7 +45,7 @@ FOREVER = 2**62
 
 
 class Events(NamedTuple):
-    """Columns of events. The events are in a ring, or form a batch."""
+    """Columns of events: the ring of the events in windows, or a batch of new events."""
 
     times_us: NDArray[np.int64]
     codes: NDArray[np.int32]  # (events,) the group
@@ -60,7 +60,7 @@ class Events(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """The state of groups, and the nodes in which they hold values.
+    """The words of groups (one row of integers for each group), and the nodes in which groups hold values.
 
     A node of a tree (``kernels.trees``) has children. A node of an extreme (least or greatest value) has neighbours. It
     has the value of an event that no newer event of the group exceeds.
@@ -81,7 +81,7 @@ class Groups(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Changes of groups, with the values after each change."""
+    """Steps, that is, changes of groups, with the values of the group after each change."""
 
     codes: NDArray[np.int32]
     at_us: NDArray[np.int64]
@@ -104,7 +104,7 @@ def log(
     kind: int | np.int64 = 0,
     bits: int | np.int64 = 0,
 ) -> None:
-    """Append an entry to the log, from which sketches and listed events of groups are updated."""
+    """Append an entry to the log. The caller of the kernel updates sketches and listed events of groups from it."""
     place = state[LOGS]
     logs[place, OP], logs[place, GROUP], logs[place, NUMBER] = op, code, number
     logs[place, KIND], logs[place, BITS] = kind, bits

@@ -31,7 +31,10 @@ def real_of(bits: np.int64) -> np.float64:
 
 @inlined
 def pair_of(kind: np.int64, number: np.int64) -> tuple[float, np.int64]:
-    """Return the pair (float, integer) by which a value other than null is ordered. A float is given by its bits."""
+    """Return the pair (float, integer) by which trees order a value other than null.
+
+    ``number`` has the bits of a float.
+    """
     if kind in (INTEGER, INTEGRAL):
         return min(float(number), _GREATEST), number
     if kind == FLOAT:
@@ -44,7 +47,7 @@ def pair_of(kind: np.int64, number: np.int64) -> tuple[float, np.int64]:
 
 @apart
 def is_text_less(groups: Groups, left: np.int64, right: np.int64) -> bool:
-    """Return whether a text comes before another text."""
+    """Check whether a text, given by its code, comes before another text."""
     texts, ends = groups.texts, groups.text_ends
     if ends.shape[0] == 0:
         return bool(left < right)
@@ -58,7 +61,7 @@ def is_text_less(groups: Groups, left: np.int64, right: np.int64) -> bool:
 
 @inlined
 def is_less(groups: Groups, real: float, integer: np.int64, other: float, other_integer: np.int64) -> bool:
-    """Return whether the pair (``real``, ``integer``) comes before the other pair."""
+    """Check whether the value with the pair (``real``, ``integer``) comes before the value with the other pair."""
     if real != other:
         return real < other
     if real == np.inf:
@@ -68,7 +71,7 @@ def is_less(groups: Groups, real: float, integer: np.int64, other: float, other_
 
 @inlined
 def take_node(groups: Groups, state: NDArray[np.int64]) -> np.int64:
-    """Take a node from the list of free nodes."""
+    """Remove a node from the list of free nodes and return it."""
     node = state[FREE]
     state[FREE] = groups.newer[node]
     state[SPARE] -= 1
@@ -77,7 +80,7 @@ def take_node(groups: Groups, state: NDArray[np.int64]) -> np.int64:
 
 @inlined
 def free_node(groups: Groups, state: NDArray[np.int64], node: np.int64) -> None:
-    """Return a node to the list of free nodes."""
+    """Add a node to the list of free nodes."""
     groups.reals[node] = 0.0
     groups.newer[node] = state[FREE]
     state[FREE] = node
@@ -94,7 +97,10 @@ def priority(node: np.int64) -> np.int64:
 
 @inlined
 def hang(groups: Groups, code: np.int64, offset: np.int64, parent: np.int64, is_after: bool, node: np.int64) -> None:
-    """Make ``node`` the greater (``is_after``) or lesser child of ``parent``, or the root if ``parent`` is -1."""
+    """Make ``node`` the greater (``is_after``) or lesser child of ``parent``. If ``parent`` is -1, make it the root.
+
+    The tree is at ``offset`` in the words of the group ``code``.
+    """
     if parent < 0:
         groups.words[code, offset] = node + 1
     elif is_after:
@@ -111,13 +117,13 @@ def size_of(groups: Groups, node: np.int64) -> np.int64:
 
 @inlined
 def is_node_less(groups: Groups, node: np.int64, real: float, integer: np.int64) -> bool:
-    """Return whether the value of a node comes before another value."""
+    """Check whether the value of a node comes before the value with the pair (``real``, ``integer``)."""
     return is_less(groups, groups.reals[node], groups.integers[node], real, integer)
 
 
 @inlined
 def find_node(groups: Groups, code: np.int64, offset: np.int64, real: float, integer: np.int64) -> np.int64:
-    """Return the node of a value, or -1 if the tree has no such node."""
+    """Return the node of the value with the pair (``real``, ``integer``), or -1 if the tree does not have the value."""
     node = groups.words[code, offset] - 1
     while node >= 0 and (groups.reals[node] != real or groups.integers[node] != integer):
         is_less_than = is_node_less(groups, node, real, integer)
@@ -129,7 +135,7 @@ def find_node(groups: Groups, code: np.int64, offset: np.int64, real: float, int
 def enter_tree(
     groups: Groups, state: NDArray[np.int64], code: np.int64, offset: np.int64, real: float, integer: np.int64
 ) -> None:
-    """Add a value to a tree."""
+    """Add an occurrence of the value with the pair (``real``, ``integer``) to a tree of the group ``code``."""
     known = find_node(groups, code, offset, real, integer)
     fresh, parent, is_after, node = state[FREE], np.int64(-1), False, groups.words[code, offset] - 1
     while node >= 0 and node != known and (known >= 0 or priority(node) > priority(fresh)):
@@ -150,7 +156,10 @@ def enter_tree(
 
 @inlined
 def split(groups: Groups, fresh: np.int64, node: np.int64) -> None:
-    """Split the subtree of ``node`` at ``fresh``: lesser and greater values become the children of ``fresh``."""
+    """Split the subtree of ``node`` at the value of ``fresh``.
+
+    Lesser values become the lesser child of ``fresh``, greater values its greater child.
+    """
     real, integer = groups.reals[fresh], groups.integers[fresh]
     below, at = np.int64(0), node
     while at >= 0:
@@ -179,7 +188,7 @@ def split(groups: Groups, fresh: np.int64, node: np.int64) -> None:
 def leave_tree(
     groups: Groups, state: NDArray[np.int64], code: np.int64, offset: np.int64, real: float, integer: np.int64
 ) -> None:
-    """Remove an occurrence of a value from its tree."""
+    """Remove an occurrence of the value with the pair (``real``, ``integer``) from a tree of the group ``code``."""
     known = find_node(groups, code, offset, real, integer)
     parent, is_after, node = np.int64(-1), False, groups.words[code, offset] - 1
     while node != known:
@@ -207,7 +216,7 @@ def leave_tree(
 
 @inlined
 def node_at(groups: Groups, code: np.int64, offset: np.int64, place: np.int64) -> np.int64:
-    """Return the node of the value at an index in sorted order. A value that occurs twice counts twice."""
+    """Return the node of the value with the index ``place`` in sorted order. A value that occurs twice counts twice."""
     node = groups.words[code, offset] - 1
     while True:
         before = size_of(groups, np.int64(groups.older[node]))
@@ -230,7 +239,7 @@ def clear_tree(
     offset: np.int64,
     most: np.int64,
 ) -> None:
-    """Free the nodes of a tree, and log the tree's values in their order, each at most ``most`` times."""
+    """Free the nodes of a tree, and write its values to the log in order, each at most ``most`` times."""
     node = groups.words[code, offset] - 1
     while node >= 0:
         while groups.older[node] >= 0:

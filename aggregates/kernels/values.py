@@ -48,7 +48,7 @@ def put_sum(
     value: int,
     step: np.int64,
 ) -> None:
-    """Write the sum or the mean of a group into a step."""
+    """Write a sum of the group ``code``, or its mean, as the value ``value`` of a step."""
     words, scratch = groups.words, groups.scratch
     number, is_whole = words[code, offset] & LOW, True
     for place in range(digits):
@@ -72,10 +72,10 @@ def put_sum(
 def enter_extreme(
     groups: Groups, state: NDArray[np.int64], code: np.int64, offset: np.int64, time_us: np.int64, number: float
 ) -> None:
-    """Add a node for an event to a group's least or greatest value, unless a newer event has at least this value.
+    """Add a node for an event to a group's greatest value, unless a newer event has at least this value.
 
-    The nodes of older events are freed if their value is less, or equal with an earlier time. For a minimum, the caller
-    negates the numbers.
+    For a least value, the caller negates the numbers. The nodes of older events are freed if their value is less, or
+    equal with an earlier time.
     """
     words = groups.words
     newer, older = np.int64(-1), words[code, offset + 1] - 1
@@ -105,7 +105,7 @@ def enter_extreme(
 def leave_extreme(
     groups: Groups, state: NDArray[np.int64], code: np.int64, offset: np.int64, time_us: np.int64, number: float
 ) -> None:
-    """Free the node of an event that leaves its window, if it has a node. The event is the oldest of its group."""
+    """Free the node of an event that leaves its window, if the event has one. It is the oldest event of its group."""
     words = groups.words
     node = words[code, offset] - 1
     if node < 0 or groups.integers[node] != time_us or groups.reals[node] != number:
@@ -121,7 +121,10 @@ def leave_extreme(
 
 @inlined
 def see_extreme(groups: Groups, code: np.int64, offset: np.int64, is_max: bool, real: float, integer: np.int64) -> None:
-    """Replace the greatest (``is_max``) or least value of a group if a new event has a greater or lesser value."""
+    """Replace the greatest (``is_max``) or least value of a group if a new event exceeds it, or falls below it.
+
+    This is for windows whose events do not leave. The value of the event is the pair (``real``, ``integer``).
+    """
     words, floats = groups.words, groups.floats
     if words[code, offset] == 1:
         if is_max and not is_less(groups, floats[code, offset + 2], words[code, offset + 1], real, integer):
@@ -133,7 +136,10 @@ def see_extreme(groups: Groups, code: np.int64, offset: np.int64, is_max: bool, 
 
 @inlined
 def number_at(held: Events, value: NDArray[np.int64], slot: np.int64) -> np.int64:
-    """Return an event's argument for a value, as an integer: a whole number, a text's code, or a float's bits."""
+    """Return the argument of an event for a value as an integer: a whole number, a text's code, or a float's bits.
+
+    ``value`` is a row of the plan. ``slot`` is the index of the event.
+    """
     low, high = np.int64(held.lows[value[tables.NUMBERS], slot]), value[tables.HIGHS]
     return low if high < 0 else (np.int64(held.highs[high, slot]) << 32) | (low & LOW)
 
@@ -144,7 +150,7 @@ def see_end(
 ) -> None:
     """Update the first or last argument of a group when an event enters a window whose events do not leave.
 
-    With ``is_only``, the event's argument replaces the present one without a comparison of their times.
+    With ``is_only``, the event is the only one, so its argument is taken without a comparison of times.
     """
     words, offset, time_us = groups.words, value[tables.OFFSET], held.times_us[slot]
     before_us = words[code, offset]
@@ -164,7 +170,7 @@ def change_tree(
     value: np.int64,
     sign: np.int64,
 ) -> None:
-    """Add an event's argument to the tree of a group (``sign`` 1), or remove it (-1).
+    """Add the argument of an event to a tree of its group (``sign`` 1), or remove it (-1).
 
     If a tree has too many values, they all move to the log, because a sketch replaces the tree. From then on, arguments
     are only logged.
@@ -198,7 +204,7 @@ def change_group(
     slot: np.int64,
     sign: np.int64,
 ) -> None:
-    """Update the words of a group for the event in a slot, which enters (``sign`` 1) or leaves (-1)."""
+    """Update all values of a group for the event in a slot, which enters its window (``sign`` 1) or leaves it (-1)."""
     code, words = np.int64(held.codes[slot]), groups.words
     before = words[code, tables.HELD_ROWS]
     words[code, tables.HELD_ROWS] = before + sign
@@ -239,7 +245,7 @@ def change_value(
     value: np.int64,
     sign: np.int64,
 ) -> None:
-    """Add an argument other than null to an extreme or a tree (``sign`` 1), or remove the argument (-1)."""
+    """Add an argument other than null to the extreme or tree of a value (``sign`` 1), or remove it (-1)."""
     function, offset = plan[value, tables.FUNCTION], plan[value, tables.OFFSET]
     if function not in (tables.LEAST, tables.GREATEST, tables.LOWEST_SEEN, tables.GREATEST_SEEN):
         change_tree(groups, state, held, logs, slot, plan, value, sign)
@@ -258,7 +264,7 @@ def change_value(
 
 @inlined
 def put_pair(out: Steps, value: int, step: np.int64, real: float, integer: np.int64) -> None:
-    """Write a value, given as its pair in a tree, into a step."""
+    """Write the value with the pair (``real``, ``integer``) as the value ``value`` of a step."""
     is_whole = integer != 0 or real == 0.0 or np.isinf(real)
     out.kinds[value, step] = tables.TEXT if real == np.inf else tables.INTEGER if is_whole else tables.FLOAT
     out.integers[value, step] = integer if is_whole else 0
@@ -269,7 +275,7 @@ def put_pair(out: Steps, value: int, step: np.int64, real: float, integer: np.in
 def put_end(
     groups: Groups, held: Events, code: np.int64, plan_row: NDArray[np.int64], out: Steps, value: int, step: np.int64
 ) -> None:
-    """Write the first or the last argument of a group into a step."""
+    """Write the first or last argument of the group ``code`` as the value ``value`` of a step."""
     function, offset = plan_row[tables.FUNCTION], plan_row[tables.OFFSET]
     if function in (tables.FIRST_SEEN, tables.LAST_SEEN):
         kind, number = groups.words[code, offset + 1], groups.words[code, offset + 2]
@@ -286,7 +292,7 @@ def put_end(
 def put_values(
     groups: Groups, held: Events, plan: NDArray[np.int64], code: np.int64, out: Steps, step: np.int64
 ) -> bool:
-    """Write the values of a group into a step. Return whether some of them are sketched."""
+    """Write all values of a group into a step. Return whether sketches replace some of them."""
     words, is_sketched = groups.words, False
     size = words[code, tables.HELD_ROWS]
     out.sizes[step] = size
@@ -325,7 +331,7 @@ def put_values(
 def put_deviation(
     groups: Groups, code: np.int64, plan_row: NDArray[np.int64], out: Steps, value: int, step: np.int64
 ) -> None:
-    """Write the standard deviation of a group into a step, or null for fewer than two numbers."""
+    """Write a standard deviation of a group as the value ``value`` of a step. It is null for fewer than two numbers."""
     root, offset = np.inf, plan_row[tables.OFFSET]
     if groups.words[code, offset] & LOW > 1:
         root = deviation(groups.words, groups.scratch, code, offset, plan_row[tables.PART], plan_row[tables.DIGITS])
@@ -336,9 +342,9 @@ def put_deviation(
 
 @inlined
 def place_of(groups: Groups, plan_row: NDArray[np.int64], root: np.int64) -> np.int64:
-    """Return where a function finds its result in the sorted values of a tree.
+    """Return the index of a function's result in the sorted values of a tree: the least, greatest or quantile.
 
-    The result is the index of the least value, of the greatest value or of the quantile.
+    ``plan_row`` has the function, and ``root`` is the root of the tree.
     """
     size = np.int64(groups.sizes[root])
     if plan_row[tables.FUNCTION] == tables.LOWEST_OF:
@@ -352,7 +358,7 @@ def place_of(groups: Groups, plan_row: NDArray[np.int64], root: np.int64) -> np.
 def clear_values(
     groups: Groups, plan: NDArray[np.int64], state: NDArray[np.int64], logs: NDArray[np.int64], code: np.int64
 ) -> None:
-    """Free the nodes of all trees of a group."""
+    """Free the nodes of all trees in which a group holds values."""
     for value in range(plan.shape[0]):
         function, offset = plan[value, tables.CHANGE], plan[value, tables.OFFSET]
         if function == tables.QUANTILE or tables.LOWEST_OF <= function <= tables.DISTINCT:
@@ -361,7 +367,10 @@ def clear_values(
 
 @inlined
 def may_hold(groups: Groups, plan: NDArray[np.int64], bounds: NDArray[np.float64], code: np.int64) -> bool:
-    """Check whether the condition of a group may be true. Only counts and sums of whole numbers are examined."""
+    """Check whether the condition of a group can be true, from its counts and sums of whole numbers alone.
+
+    ``bounds`` has ranges of values outside which the condition is false.
+    """
     words = groups.words
     for row in range(bounds.shape[0]):
         value = np.int64(bounds[row, tables.VALUE])

@@ -28,9 +28,10 @@ def note_step(
     place: np.int64,
     modes: int | np.int64,
 ) -> None:
-    """Write the values of a changed group into its unfinished step at ``at_us``, or into a new step.
+    """Write the values of a changed group into a step: into its unfinished one at ``at_us``, or into a new one.
 
-    No step is written if the condition was false and cannot be true.
+    No step is written if the condition was false and cannot be true. ``place`` is the event that caused the change, or
+    -1 for passing time.
     """
     words = groups.words
     if state[tables.INSTANT] != at_us:
@@ -68,7 +69,7 @@ def note_end(
     place: np.int64,
     modes: np.int64,
 ) -> None:
-    """Write the values of a window that ends as a whole into a step, before its events leave."""
+    """Write a step with the values of a window that ends as a whole, before its events leave."""
     words, step = groups.words, state[tables.STEPS]
     state[tables.STEPS] += 1
     state[tables.ENDING] = code + 1
@@ -81,7 +82,7 @@ def note_end(
 
 @inlined
 def copy_event(held: Events, slot: np.int64, source: Events, row: np.int64) -> None:
-    """Write an event into a slot of the ring."""
+    """Copy an event, row ``row`` of ``source``, to a slot of the ring."""
     held.times_us[slot], held.codes[slot] = source.times_us[row], source.codes[row]
     for column in range(held.kinds.shape[0]):
         held.kinds[column, slot] = source.kinds[column, row]
@@ -95,7 +96,10 @@ def copy_event(held: Events, slot: np.int64, source: Events, row: np.int64) -> N
 
 @inlined
 def link(groups: Groups, held: Events, code: np.int64, older: np.int64, slot: np.int64) -> None:
-    """Link two consecutive events of a group, ``older`` and ``slot``. If one is -1, the other is the last or first."""
+    """Link the events in the slots ``older`` and ``slot`` as consecutive events of a group.
+
+    If one of them is -1, the other is the last or first event of the group.
+    """
     if older >= 0:
         held.links[older, 1] = slot
     else:
@@ -110,7 +114,7 @@ def link(groups: Groups, held: Events, code: np.int64, older: np.int64, slot: np
 def enter_event(
     groups: Groups, held: Events, state: NDArray[np.int64], batch: Events, row: np.int64, modes: np.int64
 ) -> np.int64:
-    """Insert an event of a batch into the ring, after all events that are not newer. Return the slot of the event."""
+    """Insert row ``row`` of a batch into the ring, after all events that are not newer. Return its slot."""
     room, time_us = held.times_us.shape[0], batch.times_us[row]
     slot = state[tables.FIRST] + state[tables.SPAN]
     slot = slot - room if slot >= room else slot
@@ -147,7 +151,7 @@ def leave_event(
     size_us: int,
     modes: np.int64,
 ) -> None:
-    """Remove an event from its window."""
+    """Remove the event in a slot from the window of its group, and from the ring."""
     code, words, room = np.int64(held.codes[slot]), groups.words, held.codes.shape[0]
     change_group(groups, plan, state, held, logs, slot, np.int64(-1))
     state[tables.HELD] -= 1
@@ -176,9 +180,10 @@ def empty_group(
     size_us: int,
     modes: np.int64,
 ) -> None:
-    """Empty the window of a group, because the window ends.
+    """Remove an event from a window that ends, or clear its values. The caller repeats this until the window is empty.
 
-    If the events of windows are stored, each call removes the oldest one. Otherwise, the group's values are cleared.
+    If the events of windows are stored, each call removes the oldest one. Otherwise, one call clears the group's
+    values.
     """
     code, words = state[tables.ENDING] - 1, groups.words
     if modes & tables.HOLDS:
@@ -206,7 +211,10 @@ def slot_of(
     at_us: np.int64,
     modes: np.int64,
 ) -> np.int64:
-    """Return the slot of the event with a time and serial number, or -1 if it is unknown or its window is over."""
+    """Return the slot of a retracted event, given by its time and serial number.
+
+    Return -1 if it is unknown or its window is over at ``at_us``.
+    """
     room, begin, low, high = held.codes.shape[0], state[tables.FIRST], np.int64(0), state[tables.SPAN]
     while low < high:
         middle = (low + high) >> 1
@@ -230,7 +238,7 @@ def slot_of(
 
 @inlined
 def is_late(groups: Groups, code: np.int64, at_us: np.int64, time_us: np.int64, size: int, modes: np.int64) -> bool:
-    """Check whether the window of an event has passed."""
+    """Check whether an event of the time ``time_us`` comes too late for its window, at the time ``at_us``."""
     words = groups.words
     if modes & tables.LOADING:
         return False
@@ -246,7 +254,7 @@ def is_late(groups: Groups, code: np.int64, at_us: np.int64, time_us: np.int64, 
 
 @inlined
 def is_over(groups: Groups, code: np.int64, at_us: np.int64, modes: np.int64) -> bool:
-    """Check whether a window that does not slide has events and has reached its end."""
+    """Check whether the window of a group has events and has reached its end at ``at_us``. Sliding windows never do."""
     words = groups.words
     return bool(
         modes & (tables.SLIDING | tables.LOADING) == 0
@@ -268,7 +276,10 @@ def note_times(groups: Groups, code: np.int64, at_us: np.int64, time_us: np.int6
 
 @inlined
 def touch_groups(groups: Groups, state: NDArray[np.int64], held: Events, batch: Events) -> None:
-    """Read the groups of the next rows and of the next leaving events in advance. The waits for memory then overlap."""
+    """Read the words of groups that the next rows and the next leaving events will change.
+
+    Then the waits for memory overlap.
+    """
     row, words = state[tables.ROW], groups.words
     if row < state[tables.AHEAD]:
         return
@@ -333,7 +344,10 @@ def take_row(
     size: int,
     modes: np.int64,
 ) -> int:
-    """Process the next row of a batch, unless a window ends first. Return a status of ``slide``."""
+    """Process the next row of a batch: an event, a retraction, or the end of a window.
+
+    If the window of the event's group ends first, only write this end. Return a status of ``slide``.
+    """
     row = state[tables.ROW]
     code, time_us, at_us, op = np.int64(batch.codes[row]), batch.times_us[row], batch.at_us[row], batch.ops[row]
     if op == tables.RETRACT:
@@ -382,7 +396,7 @@ def slide(
     size: int,
     until_us: int,
 ) -> int:
-    """Add the events of a batch, and remove due events, in order of time up to ``until_us``.
+    """Add the events of a batch to windows, and remove due events, in order of time up to ``until_us``.
 
     The caller makes room and calls the kernel again until the result is ``DONE``. ``bounds`` (bounds, 3) has ranges of
     values. A group's condition is false if one of its values is out of range. ``size`` is the window's size.
