@@ -77,7 +77,7 @@ class AggregateBody:
 
     @property
     def is_final(self) -> bool:
-        """Whether the aggregate needs a stream whose events are never retracted."""
+        """Whether the events of the stream must never be retracted, as questions and groups of table rows require."""
         return bool(self.ask) or self.rows_of is not None
 
     @property

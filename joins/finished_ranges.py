@@ -84,7 +84,7 @@ class FinishedRanges:
         return is_whole, numbers
 
     def prune(self, known_keys: NDArray[np.uint64]) -> None:
-        """Forget the numbers of keys that the join no longer knows. ``known_keys`` are hashed."""
+        """Forget the numbers of all keys that are not in ``known_keys`` (hashed)."""
         hashes, first = np.unique(self._hashes.values, return_index=True)
         is_known = np.isin(hashes, known_keys)
         self._set_numbers(hashes[is_known], self._numbers.values[first[is_known]])

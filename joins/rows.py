@@ -110,7 +110,7 @@ class JoinRows:
         return np.union1d(keys, np.array(others, np.uint64)) if others else keys
 
     def texts(self) -> dict[int, str]:
-        """Return the texts of hashed keys that have a total or an event that is still needed."""
+        """Return the text of each key, by hash, that has a total or a needed event, in memory or on disk."""
         held = self._key_state.texts(self.held)
         for keys, key_texts in () if self._pager is None else self._pager.texts():
             held |= dict(zip(keys.tolist(), key_texts.to_pylist(), strict=True))
@@ -127,7 +127,7 @@ class JoinRows:
             self.retractions.ledger.drop(keys.tolist())
 
     def clear(self) -> None:
-        """Forget all keys."""
+        """Forget all keys with their events, totals and retractions."""
         self._join.drop(self._join.keys())
         if self._pager is not None:
             self._pager.disk.forget(self._pager.disk.keys)

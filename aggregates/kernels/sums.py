@@ -87,7 +87,10 @@ def nearest(digits: NDArray[np.int64], count: np.int64, scale: np.int64, rest: n
 
 @inlined
 def unit_digit(digits: np.int64) -> np.int64:
-    """Return the index of the digit at which whole numbers begin, in sums with ``digits`` digits."""
+    """Return the index of the digit at which whole numbers begin, in a sum with ``digits`` digits.
+
+    The digits before it have the fraction.
+    """
     if digits == ALL_DIGITS:
         return np.int64(ALL_UNIT_DIGITS)
     return np.int64(UNIT_DIGITS)

@@ -265,7 +265,11 @@ def is_over(groups: Groups, code: np.int64, at_us: np.int64, modes: np.int64) ->
 
 @inlined
 def note_times(groups: Groups, code: np.int64, at_us: np.int64, time_us: np.int64, size: int, modes: np.int64) -> None:
-    """Update clock, oldest time and session end of a window that does not slide, when an event enters."""
+    """Update the times of a group when an event of the time ``time_us`` enters its window at ``at_us``.
+
+    These are the newest time (clock), the time of the oldest event, and the end of a session. Sliding windows have
+    none.
+    """
     words = groups.words
     is_first = words[code, tables.HELD_ROWS] == 0
     words[code, tables.CLOCK] = max(at_us, words[code, tables.CLOCK])

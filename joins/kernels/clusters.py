@@ -97,7 +97,7 @@ def has_room(lent: JoinState, out: Output, results: np.int64) -> bool:
 
 @inlined
 def touch(lent: JoinState, cluster: np.int64) -> None:
-    """Mark the key at index ``cluster`` as used now. The caller processes an item of the key."""
+    """Mark the key at index ``cluster`` as used now, because an item of the key is processed."""
     lent.keyed[cluster]["touched"] = np.int32(lent.counters[SEQUENCE] >> _TOUCH_BITS)
 
 

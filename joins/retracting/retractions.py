@@ -38,7 +38,7 @@ class Retractions:
         self._fresh: list[tuple[int, int]] = []  # new events that ``settle`` has not checked yet, with their keys
 
     def change(self, body: JoinBody, derived: DerivedEventBuilder) -> None:
-        """Continue with another version of the join."""
+        """Continue with another version of the join, which may change how long events can be retracted."""
         self._body, self._derived = body, derived
         self.ledger.change(_spans_us(body))
 

@@ -88,8 +88,8 @@ class InputKeys:
     def decide(self, name: str) -> ClosedKeys | None:
         """Return the keys that the input ``name`` has newly finished, or that its keys begin again. None: no change.
 
-        All keys below the highest key are finished, less the measured distance with headroom. An event counts towards
-        the highest key once a whole block of later events has arrived. A single outlier finishes no key, because it
+        The last finished key is the highest key, less the measured distance with headroom. An event counts towards the
+        highest key once a whole block of later events has arrived. A single outlier finishes no key, because it
         increases the measured distance before it counts.
         """
         if self._reached_us is None:

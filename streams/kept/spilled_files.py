@@ -55,7 +55,7 @@ class SpilledFiles:
         return self._folder
 
     def write(self, content: bytes) -> str:
-        """Write a file and return its name. It may not be on disk before ``sync``."""
+        """Write a file and return its name. Before ``sync``, a crash of the machine may lose the file."""
         name = _name_of(content)
         self._users[name] += 1
         self._verified.discard(name)

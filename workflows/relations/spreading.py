@@ -70,7 +70,7 @@ def spread(graph: Graph, values: Bits, begin: Numbers, carry: Carry) -> None:
 
 
 def _unite(values: Bits, targets: Numbers, carried: Bits) -> Numbers:
-    """Unite the carried values with those of their targets. Return the nodes whose values have changed."""
+    """Add the carried sets to the sets of their target nodes. Return the nodes whose sets have changed."""
     order = np.argsort(targets, kind="stable")
     nodes, starts = np.unique(targets[order], return_index=True)
     before = values[nodes]
