@@ -43,7 +43,7 @@ class KnownGroups:
 
     @property
     def key_hashes(self) -> NDArray[np.uint64]:
-        """The hashes of the keys of all groups."""
+        """The hashes of the correlation keys of all groups, by code of the group."""
         return self.key_hashes_of(slice(len(self)))
 
     def described(self, codes: NDArray[np.integer]) -> Iterator[tuple[Sequence[Scalar], str, str]]:

@@ -59,7 +59,10 @@ class MemberEvents:
         return self._of_each(json_contents(original_ids(self._held.ids(self._distinct))))
 
     def texts(self, column: Column) -> pa.Array:
-        """Return the value of a column for each event, as JSON text."""
+        """Return the value of a column for each event, as JSON text.
+
+        An event that occurs in several results is repeated.
+        """
         if column.function == "id":
             return joined_texts(['"', self.ids, '"'])
         if column.function == "time":

@@ -41,7 +41,7 @@ class SeenKey:
 
     @classmethod
     def of(cls, inputs: int) -> SeenKey:
-        """Create a key without events or closings."""
+        """Create the observations of a key in a join with this number of inputs, without events or closings."""
         return cls([math.inf] * inputs, [-math.inf] * inputs, [math.inf] * inputs, [0] * inputs)
 
     def see(self, kind: int, number: int, time_us: int) -> None:

@@ -88,7 +88,7 @@ def retract_event(rules: Rules, state: JoinState, out: Output, key: np.uint64, n
 
 @kernel
 def is_key_over(state: JoinState, key: np.uint64) -> bool:
-    """Check whether a key is unknown, or was reported as over."""
+    """Check whether a hashed key has no state, or was reported as over."""
     lent = borrowed(state)
     cluster = np.int64(lent.slots[find_slot(lent.slots, key), 1]) - 1
     return bool(cluster == NIL or lent.keyed[cluster]["ends"] & REPORTED_OVER != 0)

@@ -120,7 +120,8 @@ def write_cover(
     """Write combinations of the new event until each stored event of the key is in at least one of them.
 
     The first combination has the oldest events. Then each event that has been in no combination is combined with the
-    oldest events of the other inputs. An input is finished once its newest event has been in a combination.
+    oldest events of the other inputs. An input is skipped if its newest event has already been in a combination of an
+    earlier event, because then all of its events have been.
     """
     inputs, cursors, place = lent.lists.shape[1], out.cursors, out.filled[0]
     for other in range(inputs):

@@ -467,11 +467,11 @@ def let_leave(
 def expire_nodes(
     rules: Rules, state: JoinState, out: Output, leaving: NDArray[np.int64], first: int
 ) -> tuple[int, int]:
-    """Remove the stored events that ``let_leave`` describes, for joins whose combinations lack no inputs."""
+    """Remove the stored events in ``leaving`` as ``let_leave`` does, for joins whose combinations lack no inputs."""
     return let_leave(borrowed(state), borrowed(rules), borrowed(out), leaving, np.int64(first), np.bool_(False))
 
 
 @kernel
 def leave_nodes(rules: Rules, state: JoinState, out: Output, leaving: NDArray[np.int64], first: int) -> tuple[int, int]:
-    """Remove the stored events that ``let_leave`` describes, for joins whose combinations may lack inputs."""
+    """Remove the stored events in ``leaving`` as ``let_leave`` does, for joins whose combinations may lack inputs."""
     return let_leave(borrowed(state), borrowed(rules), borrowed(out), leaving, np.int64(first), np.bool_(True))

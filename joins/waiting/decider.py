@@ -112,7 +112,7 @@ class InputKeys:
         return ClosedKeys(input=name, to=to, time_us=time_us, seen=self.seen(), reading=self.reading)
 
     def figures(self) -> KeyFigures:
-        """Return the current measurements."""
+        """Return the measurements over the newest blocks of events and the events after them."""
         blocks, chunks = [*self._blocks, self._open], self._chunks()
         distance = max(block.distance for block in blocks)
         highest = max((chunk.greatest for chunk in chunks), default=None)
