@@ -25,9 +25,9 @@ _LENGTH = struct.Struct("<I")
 
 
 def pack(head: Mapping[str, Any], sections: Mapping[str, bytes]) -> list[bytes]:
-    """Serialize a JSON object and named sections into byte strings, which ``seal`` turns into saved state.
+    """Serialize a JSON object and named sections, and return the parts of saved state.
 
-    Equal arguments give equal bytes.
+    ``seal`` completes the parts. Equal arguments give equal bytes.
     """
     ordered = dict(sorted(sections.items()))
     lengths = {name: len(section) for name, section in ordered.items()}
@@ -36,9 +36,9 @@ def pack(head: Mapping[str, Any], sections: Mapping[str, bytes]) -> list[bytes]:
 
 
 def seal(parts: Sequence[bytes]) -> list[bytes]:
-    """Seal the parts that ``pack`` returned, and return the bytes of the saved state.
+    """Put a header in front of the parts that ``pack`` returned. Joined, the result is saved state.
 
-    The bytes are magic, version and digest, followed by the parts. Hashing large parts does not block other threads.
+    The header has magic, version, and a digest of the parts. Hashing large parts does not block other threads.
     """
     digest = sha256()
     for part in parts:
@@ -47,10 +47,9 @@ def seal(parts: Sequence[bytes]) -> list[bytes]:
 
 
 def unpack(body: bytes) -> tuple[int, dict[str, Any], dict[str, bytes]]:
-    """Read saved state, and return its format version, the JSON object and the sections.
+    """Read saved state, and return its format version, the JSON object and the sections that ``pack`` received.
 
-    ``pack`` received the same object and sections. Raises ``SavedStateError`` if the bytes are damaged or the version
-    is unknown.
+    Raises ``SavedStateError`` if the bytes are damaged or the version is unknown.
     """
     version, digest = _prefix_of(body)
     content = memoryview(body)[_PREFIX.size :]
@@ -70,7 +69,7 @@ def unpack(body: bytes) -> tuple[int, dict[str, Any], dict[str, bytes]]:
 
 
 def _prefix_of(body: bytes) -> tuple[int, bytes]:
-    """Read the version and the digest from the start of saved state. The caller compares the digest."""
+    """Return the version and the digest from the start of saved state. The digest is not checked here."""
     if len(body) < _PREFIX.size + _LENGTH.size:
         raise SavedStateError(f"{len(body)} bytes are too few for the state of a shard")
     magic, version, digest = _PREFIX.unpack_from(body)

@@ -19,18 +19,21 @@ from streams import ControlRecord
 
 
 def decider_kind(name: str) -> DeciderKind:
-    """Return the kind of decider that an observation names. A suffix of ``name`` after ``/`` is ignored."""
+    """Return the kind of a decider, given its name (``Observation.decider``). A suffix after ``/`` is ignored."""
     return DECIDERS[name.partition("/")[0]]
 
 
 class Deciders:
-    """The deciders of a group of shards, in memory."""
+    """All deciders for a group of shards, in memory.
+
+    There is at most one for each stream and decider name. It is created with its first observation.
+    """
 
     def __init__(self) -> None:
         self._deciders: dict[tuple[str, str], Decider] = {}
 
     def decide(self, observed: Iterable[Observation]) -> list[tuple[str, ControlRecord]]:
-        """Merge the observations of a step, and return the decisions that they lead to.
+        """Pass the observations of one micro-batch of all shards to their deciders, and return the decisions.
 
         Each decision is a pair of a stream and a control record. The pairs are sorted by stream and decider.
         """

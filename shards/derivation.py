@@ -21,7 +21,7 @@ _DERIVED = "derived"
 
 
 class Derivation:
-    """Passes derived events to the places of their streams.
+    """Passes derived events to the places of their streams, and advances the time of these places.
 
     A stream is processed after the streams that feed it.
 
@@ -48,10 +48,7 @@ class Derivation:
         return any(self._places[target, MAIN].is_timed for target in self.feeds.downstream(stream))
 
     def related(self, keys: Iterable[PlaceKey]) -> list[PlaceKey]:
-        """Return the places among ``keys`` that take part in derivation.
-
-        The stream of each of these places is derived, or it feeds another stream within the shard.
-        """
+        """Return the places among ``keys`` whose streams are derived, or feed another stream within the shard."""
         existing = [key for key in keys if key in self._places]
         return [key for key in existing if self.feeds.downstream(key[0]) or self._places[key].declaration.derived]
 
@@ -109,7 +106,8 @@ class Derivation:
     def follow(self, entry: Entry, steps: Iterable[Step]) -> Iterator[Step]:
         """Yield the steps of an entry, each followed by the steps that it causes in derived streams.
 
-        ``steps`` are the steps of the entry's own stream. If this stream is derived, its time advances after them.
+        A step is an entry with the output that a host made for it. ``steps`` are the steps of the entry's own stream.
+        If this stream is derived, its time advances after them.
         """
         stream = entry.stream
         is_promise = entry.kind == RecordKind.PUNCTUATION  # a range also reaches streams fed through the log
@@ -120,8 +118,8 @@ class Derivation:
     def behind(self, stream: str, steps: Iterable[Step], reached: Sequence[str] | None = None) -> Iterator[Step]:
         """Yield the given steps of a stream, each followed by the steps that it causes in derived streams.
 
-        ``reached`` are the derived streams to process. If it is None, these are all streams downstream within the
-        shard. The time of ``stream`` itself does not advance, whereas it does in ``follow``.
+        ``reached`` are the derived streams to process. None means all streams downstream within the shard. Unlike
+        ``follow``, this never advances the time of ``stream`` itself.
         """
         targets = self.feeds.downstream(stream) if reached is None else reached
         for step in steps:
@@ -130,7 +128,10 @@ class Derivation:
                 yield from self._settled(targets, *step)
 
     def _settled(self, targets: Sequence[str], entry: Entry, output: Output | None) -> Iterator[Step]:
-        """Process derived streams in order: each receives its new derived events, then its time advances."""
+        """Process the streams ``targets`` in order: each receives its new derived events, then its time advances.
+
+        The events come from ``output`` and from the outputs of earlier targets.
+        """
         batches: dict[str, list[EventBatch]] = {}
 
         def note(step_output: Output) -> None:

@@ -59,7 +59,7 @@ class DerivedPlace(Place):
         return self._is_ordered or super().is_timed
 
     def order(self, *, is_ordered: bool, is_inner: bool) -> None:
-        """Set whether the place must sort events, and whether only parts of operators read its stream (``is_inner``).
+        """Set whether the place must sort events, and whether its stream is inner (``Feed.is_inner``).
 
         Traces of an inner stream never end, so a host would retain every key for ever. Therefore hosts without
         operators receive no events of an inner stream.
@@ -169,13 +169,16 @@ class DerivedPlace(Place):
 
     @property
     def _released_us(self) -> int | None:
-        """The time before which events of a single source are released. It is None if no event has to wait."""
+        """The time before which events are released at once, if all events of the stream come from one place.
+
+        None if no event has to wait.
+        """
         if not self._is_held:
             return None
         return EARLIEST_US if self.watermark_us is None else self.watermark_us + 1
 
     def _due(self, batch: EventBatch) -> EventBatch:
-        """Return the events of a single source that need not wait, and buffer all other events of the source."""
+        """Return the events that need not wait, and buffer the others. All events of the stream come from one place."""
         if (released_us := self._released_us) is None:
             return batch
         is_due = batch.time_us < released_us
@@ -199,7 +202,7 @@ class DerivedPlace(Place):
     def _in_order(self, events: EventBatch) -> EventBatch:
         """Sort events by time and id. At equal times, retractions are last, because they refer to earlier events.
 
-        While a finite input ends, events of a single source keep their order at equal times.
+        If all events of the stream come from one place, they keep their order at equal times while a finite input ends.
         """
         if self._is_held and not self._is_ordered:
             return events.take(np.argsort(events.time_us, kind="stable"))

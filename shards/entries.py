@@ -61,7 +61,7 @@ Entry: TypeAlias = LogEntry | StoredEntry | EventsEntry | TickEntry
 
 
 class EventGroup:
-    """A group of consecutive entries that the shard may match at once. It has events, and ticks of derived streams."""
+    """Consecutive entries that the shard may match together: entries with events, and ticks of derived streams."""
 
     def __init__(self) -> None:
         self._entries: list[Entry] = []

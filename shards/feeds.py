@@ -26,8 +26,9 @@ class Feed:
     Attributes:
         is_rekeyed: Whether the derived events have keys of their own, so that they reach the stream through the log.
         is_merged: Whether the stream must order the events of several operators, even if these run at one place.
-        is_inner: Whether only parts of operators read the stream. If so, the feed remains until the stream is removed.
-            Without the feed, events in transit would be lost when the operator is paused or replaced.
+        is_inner: Whether the stream is inner: it connects the parts of one operator, such as the inputs of a join with
+            the join, and nothing else reads it. The feed then remains until the stream is removed. Without the feed,
+            events in transit would be lost when the operator is paused or replaced.
         is_ended: Whether the operator has stopped. Such a feed adds no more events, but still passes time on, so that
             events in transit are processed in order. It remains until an operator feeds the stream again, or the stream
             is removed.
@@ -72,7 +73,7 @@ class Feeds:
         )
 
     def without_operator(self, stream: str, kind: str, name: str) -> Feeds:
-        """Return a copy in which an operator has stopped on all of its keys.
+        """Return a copy in which an operator of ``stream`` has stopped, whatever key it reads the stream by.
 
         The operator's feeds of inner streams remain unchanged. Each other feed is marked as ended if it is merged, or
         if no other operator feeds the stream. Otherwise the feed is dropped.
@@ -93,7 +94,8 @@ class Feeds:
     def without_stream(self, stream: str) -> Feeds:
         """Return a copy without the operators of a stream and without the feeds into the stream.
 
-        If a stream has no other source than ``stream``, the sources of ``stream`` now provide its time.
+        If a derived stream has no other source than ``stream``, ended feeds connect it with the sources of ``stream``,
+        so that its time still advances.
         """
         others = [(operator, feed) for operator, feed in self._each if stream not in (operator[0], feed.stream)]
         fed = {feed.stream for _, feed in others}
@@ -156,7 +158,10 @@ class Feeds:
         return stream in self.logged or len(self.direct.get(stream, ())) > 1 or stream in self._merged
 
     def is_inner(self, stream: str) -> bool:
-        """Return whether only parts of operators read a stream. Traces of such a stream never end."""
+        """Return whether a stream is inner: it connects the parts of one operator.
+
+        Traces of an inner stream never end.
+        """
         return stream in self._inner
 
     @cached_property
@@ -179,7 +184,7 @@ class Feeds:
         return self._reached.get(stream, ())
 
     def reached_anyhow(self, stream: str) -> tuple[str, ...]:
-        """Return the streams that get events because of a stream, even indirectly, in processing order.
+        """Return the derived streams that get events because of a stream, in processing order.
 
         They are the streams of ``downstream``, the streams that ``stream`` feeds through the log, and all streams
         downstream of these within the shard.

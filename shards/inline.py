@@ -86,9 +86,10 @@ class InlineShards:
         return self._fed[stream]
 
     def feed_and_decide(self, stream: str, batch: EventBatch, routes: Mapping[str, AttributePath]) -> list[RowBlock]:
-        """Feed posted events, and let the deciders decide after each full block of the stream's events.
+        """Feed posted events, and let the deciders decide after every ``BLOCK_EVENTS`` events of the stream.
 
-        A block may span several calls.
+        Events of earlier calls count. ``routes`` has the further keys by which the events are fed, too. Before each
+        decision, all entries are matched. Their rows are returned.
         """
         rows: list[RowBlock] = []
         first = 0
@@ -120,7 +121,7 @@ class InlineShards:
         return results_of(rows)
 
     def settle(self) -> list[RowBlock]:
-        """Match all entries, including those that are appended meanwhile."""
+        """Match all entries, including those that are appended meanwhile, and return the rows."""
         rows: list[RowBlock] = []
         while any(self._waiting):
             for shard, entries in enumerate(self._waiting):

@@ -18,7 +18,9 @@ _Item = TypeVar("_Item")
 
 @dataclass(slots=True)
 class Cost:
-    """The cost of a host so far. Older costs count less, because ``halve`` is called from time to time.
+    """The cost of a host so far.
+
+    ``halve`` is called from time to time, so that older costs count less.
 
     Attributes:
         rows_in: Number of processed events.

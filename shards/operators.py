@@ -65,7 +65,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """A summary for a decider. It describes the events that a shard processed in a step.
+    """A shard's summary of the events of one micro-batch, for a decider.
 
     Attributes:
         decider: Name of the decider. It is a key of ``DECIDERS``, possibly followed by ``/`` and a suffix, which
@@ -86,14 +86,17 @@ class Observation:
 
 
 class Decider(Protocol):
-    """Makes decisions about a stream. If observations are lost or repeated, decisions may differ, never results."""
+    """Merges observations of all shards, and makes decisions about a stream.
+
+    Lost or repeated observations may change decisions, but never results.
+    """
 
     def observe(self, summaries: Sequence[Mapping[str, Any]]) -> None:
-        """Merge the summaries that shards returned in one step, in any order."""
+        """Merge the summaries that shards returned in one micro-batch, in any order."""
         ...
 
     def decide(self) -> ControlRecord | None:
-        """Return the next decision, or None if nothing has to change. From then on, the decision counts as made."""
+        """Return the next decision, or None if nothing has to change. Each decision is returned once."""
         ...
 
     def to_json(self) -> dict[str, Any]:
@@ -119,7 +122,7 @@ class Output:
     __slots__ = ()
 
     def results(self, origin: Origin) -> Iterator[Result]:
-        """Yield results in a fixed order. The id of a result depends only on its content."""
+        """Yield the results as rows, in a fixed order. The id of a result depends only on its content."""
         return iter(())
 
     def derived(self) -> Iterator[tuple[str, EventBatch]]:
@@ -214,13 +217,13 @@ class Running(ABC):
         return NO_OUTPUT
 
     def hear(self, output: Output) -> Output:
-        """Process the output of another host at the same place. This call directly follows the other host's call."""
+        """Process the output of another host at the same place, directly after the other host's call."""
         return NO_OUTPUT
 
     def close_keys(self, record: KeysClosed) -> EventBatch | None:
         """Return events that finish the keys closed by a decider, or None if the record is for another host.
 
-        The place passes these events to ``process`` and then advances time. These calls make the output.
+        The call itself makes no output. The place passes the returned events to ``process``, and then advances time.
         """
         return None
 
@@ -303,7 +306,7 @@ class Host(Running):
         """Apply constraints to traces that begin from now on. Refused constraints change nothing."""
 
     def read_tables(self, tables: Tables) -> None:
-        """Set the tables for the lookups of results that passing time decides.
+        """Let lookups of results that passing time decides read ``tables`` from now on.
 
         Results that events decide use the tables of their batch instead.
         """
@@ -350,7 +353,10 @@ class Kind(ABC):
     exercise: ClassVar[str] = ""
 
     def feed(self, definition: Definition) -> Feed | None:
-        """Return the derived stream that an operator feeds, or None. The kind may refuse the operator here."""
+        """Return the feed into the derived stream that an operator feeds, or None.
+
+        The kind may refuse the operator here.
+        """
         return None
 
     def lookups(self, definition: Definition) -> Collection[Lookup]:
@@ -375,11 +381,14 @@ class Kind(ABC):
         return self.exercise
 
     def is_observed(self, definition: Definition) -> bool:
-        """Return whether a decider observes an operator. A run over past events then decides before its first round."""
+        """Return whether a decider observes an operator.
+
+        A run over past events makes such an operator's decisions before its first round.
+        """
         return False
 
     def likeness(self, first: Definition, other: Definition) -> Likeness:
-        """Return how alerts of two operators are compared after both operators have read the same events.
+        """Return by which members two operators' alerts are compared, after both have read the same events.
 
         Raises ``RoundsImpossible`` if their alerts cannot be compared.
         """
@@ -390,7 +399,7 @@ class Kind(ABC):
         return False
 
     def silenced(self, definition: Definition) -> Definition:
-        """Return the operator for a second run in a later round, without results that name another operator."""
+        """Return an operator without the results that name another operator, for a second run over the same events."""
         return definition
 
     def spilling_to(self, files: SpilledFiles) -> Kind:
@@ -432,7 +441,10 @@ class DocumentKind(Kind):
     @property
     @abstractmethod
     def schema(self) -> Mapping[str, Any]:
-        """JSON Schema of the kind's own members. A project may store the member ``text`` in a separate file."""
+        """JSON Schema of the members that only this kind has.
+
+        A project may store the member ``text`` in a separate file.
+        """
 
     def answered(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the members of a document as the service's answers contain them."""
@@ -494,7 +506,11 @@ class DocumentKind(Kind):
         return ()
 
     def advice_on_ranges(self, stream: str, key: str) -> str:
-        """Return a warning if no active operator finishes a range of ``key``. It is empty if the kind never does."""
+        """Return why a punctuation with a range of ``key`` has no effect on this kind, for a warning.
+
+        The caller has found no active operator that finishes the range. The text is empty if the kind never finishes
+        ranges.
+        """
         return ""
 
     def figures(self, definition: Definition, counts: Mapping[str, int]) -> tuple[Sequence[str], Mapping[str, int]]:
@@ -536,9 +552,9 @@ class DocumentKind(Kind):
         state: Mapping[str, Any] | None,
         decisions: Sequence[Decided],
     ) -> Sequence[str]:
-        """Return sentences about measurements and the decisions based on them. There are none if nothing is decided.
+        """Return sentences about a decider's measurements for an operator, and about the decisions based on them.
 
-        ``state`` is the state of the decider, or None if it has none yet.
+        There are none if nothing is decided. ``state`` is the state of the decider, or None if it has none yet.
         """
         return ()
 

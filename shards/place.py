@@ -243,7 +243,10 @@ class Place:
             yield from self._released(entry, self._buffer.wait(self._lateness_us))
 
     def begin_like(self, other: Place) -> None:
-        """Copy the lateness of another place of the stream. The shard calls this before the first event."""
+        """Copy the lateness of another place of the stream.
+
+        The shard calls this on a new place, before its first event.
+        """
         self._change, self._lateness_us = other._change, other._lateness_us
         self._buffer = None if self._lateness_us is None else ReorderBuffer(self._lateness_us)
 

@@ -18,7 +18,7 @@ _Part: TypeAlias = tuple[Sequence[Decoded], Sequence[TickEntry]]
 
 
 class Policy(Protocol):
-    """Chooses the next shard among shards with entries, and in each step the next place among places with entries.
+    """Chooses the next shard among shards with entries, and within a shard the next place among places with entries.
 
     Policies that choose alike must be equal. The policy is an option of a process, and a process drops its states when
     its options change.

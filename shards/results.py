@@ -15,7 +15,7 @@ import orjson
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultMetric:
-    """The exported counter of a kind of result.
+    """The exported metric that counts results of a kind.
 
     Attributes:
         labels: Members of ``ResultKind.counted_by`` that become labels. Counts are summed over the other members.

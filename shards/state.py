@@ -76,7 +76,7 @@ _KINDS = frozenset(kind.value for kind in RecordKind)
 
 
 class ShardState:
-    """The state of one shard.
+    """The state of one shard, a function of the entries of its log.
 
     ``position`` is that of the last applied entry. ``places`` are by stream and route. Every declared stream has a
     place with the empty route, for its correlation key. ``stops`` are operators that stop before the log reaches their
@@ -109,7 +109,7 @@ class ShardState:
         self.tables = Tables()
 
     def render(self, renderer: Renderer) -> None:
-        """Set the function that makes results of outputs. The function is not saved with the state."""
+        """Set the function that turns the outputs of hosts into results. The function is not saved with the state."""
         self._render = renderer
 
     def limit_endings(self, most: int | None) -> None:
@@ -124,7 +124,7 @@ class ShardState:
         self._policy = policy
 
     def read_tables(self, tables: Tables) -> None:
-        """Replace the tables that lookups read."""
+        """Let lookups in reference tables read ``tables`` from now on."""
         self.tables = tables
         for place in self._places.values():
             place.read_tables(tables)

@@ -43,7 +43,7 @@ def stop_note(until: str, records: str, entry: StoredEntry) -> StoredEntry:
 
 
 class Stops:
-    """The stops of a shard whose pauses the log has not reached yet.
+    """The operators of a shard that are stopped before the log reaches their pause (``stop`` in the glossary).
 
     Args:
         pending: For each position of a pause, the records that stop operators, as stream, kind and body.

@@ -36,7 +36,7 @@ State = TypeVar("State")
 
 @dataclass(frozen=True, slots=True)
 class Results(Output):
-    """The output of an operator whose results depend only on their content, not on their position in the log."""
+    """Results that are already made. They do not depend on the position in the log (``Origin``)."""
 
     found: Iterable[Result]
 
@@ -80,10 +80,10 @@ class Operator(Running):
         """Restore the state that ``dump`` returned. Raise an error if the state cannot be read."""
 
     def read_tables(self, tables: Tables) -> None:
-        """Replace the tables that lookups read."""
+        """Let lookups in reference tables read ``tables`` from now on."""
 
     def answer(self, question: Mapping[str, Any], until_us: int | None) -> Mapping[str, Any]:
-        """Answer a question of a user as plain JSON. This changes no result.
+        """Answer a user's question about the operator's state as plain JSON. The state does not change.
 
         ``until_us`` is the event time that the stream has reached in all shards. It is None if this time is unknown.
         """
@@ -298,7 +298,10 @@ class KeyedHost(Host):
         return operator.answer(question["question"], question.get("until_us"))
 
     def dump(self) -> SavedHost:
-        """Save definitions and states of operators. Bodies are texts, because the order of their members may matter."""
+        """Save the definitions and the states of all operators.
+
+        The body of a definition is saved as JSON text, which keeps the order of its members.
+        """
         saved = [operator.dump() for operator in self._operators.values()]
         operators: list[Any] = [
             [name, operator.definition.version, orjson.dumps(operator.definition.body).decode(), dict(state.head)]

@@ -70,7 +70,7 @@ class TraceEnds:
             self._idle.forget(np.array([key_hash(key)], np.uint64))
 
     def stop(self) -> None:
-        """Forget all traces, because no operator needs their ends."""
+        """Stop to follow traces and forget the open ones, because no operator needs their ends any more."""
         self._idle = None
 
     def keep(self, is_kept: KeyChoice) -> None:

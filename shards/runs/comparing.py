@@ -26,7 +26,7 @@ _DIGEST_BYTES = 16
 
 @dataclass(slots=True, kw_only=True)
 class ComparisonCounts:
-    """Numbers of differing results between the first variant and another one. Counts of several shards add up.
+    """Numbers of equal and of differing results, between the first variant and another one. Counts of shards add up.
 
     Attributes:
         added: Results of the first variant only.
@@ -49,7 +49,7 @@ class ComparisonCounts:
 
 
 class Comparison:
-    """Finds the results that only one of two variants has.
+    """Compares the results of a variant with results of the first variant, and finds the differences.
 
     A result is retained until the other variant makes an equal result.
     """
@@ -108,9 +108,10 @@ class Comparison:
 
 
 def identity_of(kind: ResultKind, body: Mapping[str, Any], names: Mapping[str, str], alike: Likeness) -> bytes:
-    """Return a digest that is equal for equal results only.
+    """Return a digest of a result, which is equal for results that count as the same.
 
-    ``names`` maps operators to counterparts with other names.
+    ``names`` maps operators to counterparts with other names. ``alike`` says whether bindings or only their events are
+    compared.
     """
     members: dict[str, Any] = {name: body.get(name) for name in kind.same_by or sorted(body.keys() - {"id"})}
     if kind.subject in members:

@@ -31,7 +31,10 @@ class DeciderState(NamedTuple):
 
 
 def observed_streams(variant: Variant) -> frozenset[str]:
-    """Return the posted streams whose events deciders observe. If there are none, nothing is decided."""
+    """Return the posted streams whose events deciders observe.
+
+    They feed the streams of observed operators, perhaps over several streams. If there are none, nothing is decided.
+    """
     posted = {name: declared for name, declared in variant.declarations.items() if not declared.derived}
     measured = {name for name, declared in posted.items() if isinstance(declared.lateness, AutoLateness)}
     return frozenset(measured | ({stream for stream, _ in _observers(variant)} & posted.keys()))

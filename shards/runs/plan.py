@@ -37,7 +37,7 @@ from streams import (
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """A set of rules.
+    """One of the sets of rules that a run applies to the same events.
 
     Attributes:
         name: Distinct among the variants of a plan.
@@ -109,9 +109,9 @@ class Variant:
         return (*(name for name in self.declarations if name not in derived), *derived)
 
     def times(self, newest_us: Mapping[str, int]) -> dict[str, int]:
-        """Return the event time that each stream reaches. A derived stream reaches the least time of its sources.
+        """Return the event time that each stream has reached, given the newest time of each posted stream.
 
-        Streams without a time are missing.
+        A derived stream reaches the least time of its sources. Streams without a time are missing.
         """
         times_us = {name: at_us for name, at_us in newest_us.items() if name in self.declarations}
         for name in self.feeds.order:
@@ -145,7 +145,7 @@ class Decision(NamedTuple):
 
 
 class Repeated(NamedTuple):
-    """A stream that a round reads again.
+    """A stream that a round reads again, because an input of a join there is merged in this later round.
 
     Attributes:
         operators: Kind and name of the operators that run again in this round.
@@ -158,7 +158,9 @@ class Repeated(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RoundPlan:
-    """The work of a run in every shard.
+    """The plan of a run: its variants, and the streams that each round matches.
+
+    A round matches the streams whose events are complete. Events that it re-keys are the input of a later round.
 
     Attributes:
         variants: The sets of rules. The first variant is tested, and all others are compared with it.
@@ -186,7 +188,7 @@ class RoundPlan:
 
     @cached_property
     def cuts(self) -> Mapping[str, tuple[int, ...]]:
-        """For each posted stream, the sorted arrival numbers of the last events before decisions."""
+        """For each posted stream, the sorted arrival numbers of events after which decisions about the stream apply."""
         numbers: dict[str, set[int]] = {}
         for decision in self.decisions:
             if decision.is_of_source:
@@ -198,14 +200,21 @@ class RoundPlan:
         return {name: path for variant in self.variants for name, path in variant.routes.get(stream, {}).items()}
 
     def streams_of(self, number: int, variant: int) -> tuple[str, ...]:
-        """Return the streams that a round finishes for a variant, in processing order and with repeated streams."""
+        """Return the streams that a round finishes for a variant, in processing order.
+
+        Streams that the round reads again are included.
+        """
         round_streams, repeated_streams = set(self.rounds[number]), self.repeated(number, variant)
         return tuple(
             name for name in self.variants[variant].streams if name in round_streams or name in repeated_streams
         )
 
     def ticked(self, number: int, variant: int, newest_us: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-        """Yield each stream that is complete in a round, with its time. Streams derived in the shard are left out."""
+        """Yield the streams that advance to their final time in a round, each with this time.
+
+        These are posted streams and streams fed through the log, if all their events are available. Streams derived
+        within the shard are left out, because they follow their sources.
+        """
         rules = self.variants[variant]
         for name, time_us in rules.times(newest_us).items():
             is_own = not rules.declarations[name].derived or name in rules.feeds.logged
@@ -213,7 +222,7 @@ class RoundPlan:
                 yield name, time_us
 
     def takes(self, number: int, variant: int, stream: str, route: str) -> bool:
-        """Return whether a round reads a stream by the key ``route``.
+        """Return whether a round reads the events of a stream by the key ``route``, for a variant.
 
         A further key is read only if an operator uses it.
         """
@@ -235,7 +244,10 @@ class RoundPlan:
         return self._repeated[number, variant]
 
     def begun(self, number: int, variant: int, shard: int) -> tuple[ShardState, list[RowBlock]]:
-        """Create a shard that has applied a variant's records. Return it with the dead letters of these records."""
+        """Create a shard for a round, and apply the variant's control records.
+
+        Return also the dead letters of these records.
+        """
         records = []
         for stream, record in self.variants[variant].records:
             definition = definition_of(stream, record)
@@ -328,7 +340,7 @@ class RoundPlan:
         }
 
     def _waits(self, stream: str, feed: Feed) -> bool:
-        """Return whether a feed belongs to a join input that keeps its key and is merged in a later round."""
+        """Return whether a feed belongs to a join input whose events keep their key and are merged in a later round."""
         return feed.is_merged and not feed.is_rekeyed and self._numbers[stream] < self._numbers[feed.stream]
 
 
@@ -356,7 +368,7 @@ def likeness(first: Variant, other: Variant) -> Likeness:
 
 
 def run_exercises(plan: RoundPlan) -> list[str]:
-    """Return the exercises that compile the kernels of a run."""
+    """Return the exercises that compile the kernels of a run (``streams.compiling``)."""
     return sorted({exercise for variant in plan.variants for exercise in _variant_exercises(variant) if exercise})
 
 

@@ -84,7 +84,7 @@ class RoundRows:
 
 
 class FedPlace(NamedTuple):
-    """The origin of events that are fed to a round.
+    """Where fed events come from, and which decisions and table changes precede them.
 
     Attributes:
         route: Name of the further key by which the events are keyed; empty for the correlation key.
@@ -100,7 +100,7 @@ class FedPlace(NamedTuple):
 
 
 class ShardRound:
-    """Runs every variant in one shard of one round, and compares the results of the variants."""
+    """One shard in one round: matches the events with every variant, and compares the results of the variants."""
 
     def __init__(self, plan: RoundPlan, number: int, shard: int) -> None:
         self._plan = plan

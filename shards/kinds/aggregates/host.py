@@ -109,7 +109,7 @@ class RunningAggregate(Operator):
         return self._new_run(self._body, is_revocable=is_revocable)
 
     def read_tables(self, tables: Tables) -> None:
-        """Replace the tables that ``having`` and the groups read."""
+        """Let ``having`` and the groups of ``for_each_row_of`` read ``tables`` from now on."""
         self._tables = tables
         self._rows_of.read(tables)
 
@@ -185,12 +185,11 @@ class RunningAggregate(Operator):
             self._index.load(saved.head["index"], sections_below(saved.sections, "index"))
 
     def answer(self, question: Mapping[str, Any], until_us: int | None) -> Mapping[str, Any]:
-        """Answer a question about the totals of groups in the window.
+        """Answer a question about the values of an aggregate with ``ask``, by group.
 
-        With ``explain``, also describe how the index computed them.
-
-        With ``explain: only``, the index is described without being queried, so its statistics of questions do not
-        change.
+        The answer comes from the aggregate's index of the events in its window. With ``explain``, it also describes the
+        index. With ``explain: only``, it describes the index without a query, so that the index's statistics of
+        questions do not change.
         """
         wanted = read_question(self._body, question, until_us)
         if self._index is None or self._run.is_suspended:

@@ -162,7 +162,7 @@ class AggregateKind(DocumentKind):
     ) -> Mapping[str, Any]:
         """Merge the answers of all shards into one answer, which has the groups and their values.
 
-        If the question asked for an explanation, the answer has the explanations of the indexes of all shards.
+        If the question has ``explain``, the answer also has each shard's description of its index.
         """
         from aggregates import Answer, merged  # noqa: PLC0415 - takes long
 

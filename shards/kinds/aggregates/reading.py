@@ -92,7 +92,7 @@ class EventReader:
 
     @property
     def null_comparisons(self) -> Iterator[str]:
-        """Sentences about comparisons that are always null, in ``where`` and in the values."""
+        """Sentences about comparisons in ``where`` and in the values that are always null, such as text < number."""
         if self._where is not None:
             yield from (f"where: {sentence}" for sentence in self._where.null_comparisons({}))
         for value, expression in zip(self.body.values, self._arguments, strict=True):
@@ -178,9 +178,9 @@ def having_of(body: AggregateBody) -> EventExpression | None:
 
 
 def null_comparisons_of(body: AggregateBody) -> list[str]:
-    """Return sentences about the comparisons of an aggregate that are always null.
+    """Return sentences about the comparisons of an aggregate that are always null, such as text < number.
 
-    Counts, sums and means are numbers.
+    In ``having``, counts, sums and means are known to be numbers.
     """
     sentences, having = list(EventReader.of(body).null_comparisons), having_of(body)
     if body.having is None or having is None:
@@ -212,9 +212,10 @@ def condition_and_bounds(
 
 
 def is_moved(body: AggregateBody, declaration: StreamDeclaration) -> bool:
-    """Return whether the events of an aggregate have to be re-keyed.
+    """Return whether the events of an aggregate have to be re-keyed by their group.
 
-    This is so if a group may have events in several shards, or if questions need the time of the log.
+    This is so if a group may have events in several shards, if the groups are rows of a table, or if an aggregate of a
+    derived stream answers questions.
     """
     if body.ask and declaration.derived:
         return True
@@ -289,7 +290,10 @@ def rows_of_reading(body: AggregateBody, reading: str, batch: EventBatch) -> NDA
 
 
 def _fits(body: AggregateBody, form: Mapping[str, Any]) -> bool:
-    """Return whether a re-keyed event without a hash has the columns of an aggregate."""
+    """Return whether a re-keyed event of an earlier release has as many columns as the aggregate.
+
+    ``form`` is the event's data. A retraction only needs the number of attributes in ``by``.
+    """
     if len(form["group"]) != len(body.by) or "retracts" in form:
         return len(form["group"]) == len(body.by)
     sizes = len(form["arguments"]), len(form.get("asked", ())), "event" in form
@@ -301,7 +305,7 @@ def moved_columns(
 ) -> EventColumns:
     """Return the columns of events that were re-keyed for ``body``.
 
-    ``clocks_us`` and ``newest_us`` become the members of ``EventColumns`` with these names.
+    ``clocks_us`` has the event time reached at each event, and ``newest_us`` the time reached after all of them.
     """
     forms = list(map(orjson.loads, batch.columns.column("data").to_pylist()))
     keys, ids = (batch.columns.column(name).to_pylist() for name in ("key", "id"))
@@ -332,7 +336,7 @@ def moved_columns(
 
 
 def are_revocable(batch: EventBatch) -> bool:
-    """Return whether re-keyed events may be retracted."""
+    """Return whether any of these re-keyed events has a type by which it may be retracted later."""
     return any(batch.type_names[code].startswith(_REVOCABLE) for code in np.unique(batch.type_codes).tolist())
 
 

@@ -19,7 +19,7 @@ _MOST_WINDOWS = 100  # different lengths; each length has a run of its own, of a
 
 
 class RowGroups:
-    """The groups that the rows of a table form for an aggregate with ``for_each_row_of``.
+    """The groups of an aggregate with ``for_each_row_of``: each row of its table is a group.
 
     Other aggregates have none.
     """
@@ -39,7 +39,7 @@ class RowGroups:
             self._tables = [_groups(self._body, version) for version in versions]
 
     def parts(self, batch: EventBatch) -> Iterator[EventBatch]:
-        """Split a batch so that the events of each part belong to a bounded number of groups in total."""
+        """Split a batch into parts, which limits the number of (event, group) pairs in each part."""
         most = max((groups.most_at_once for groups in self._tables), default=0)
         size = max(1, _PAIRS_AT_ONCE // max(1, most))
         for begin in range(0, len(batch), size):

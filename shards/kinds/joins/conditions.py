@@ -23,7 +23,10 @@ ReadTables: TypeAlias = Callable[[], Tables | None]
 
 @dataclass(frozen=True, slots=True)
 class JoinExpression:
-    """A parsed expression over the inputs or totals of a join, for ``where`` or ``return``."""
+    """A parsed expression of a join, for ``where`` or ``return``.
+
+    The expression reads attributes of the joined events, or totals: counts, sums and other values over many events.
+    """
 
     reads: tuple[Column, ...]
     _parsed: Any  # an ``nfa.CombinedExpression``, whose module takes long to import
@@ -35,15 +38,18 @@ class JoinExpression:
 
     @property
     def null_comparisons(self) -> Sequence[str]:
-        """Sentences about comparisons that are always null."""
+        """Sentences about comparisons that are always null, such as text < number."""
         return cast("Sequence[str]", self._parsed.null_comparisons)
 
     def holds(self, values: Sequence[Placed], size: int) -> NDArray[np.bool_]:
-        """Evaluate the expression as a condition for each of ``size`` combinations; see ``joins.Condition``."""
+        """Evaluate the expression as a condition on combinations of events, and return a mask of length ``size``.
+
+        ``values`` has an item for each column in ``reads``; see ``joins.Condition``.
+        """
         return cast("NDArray[np.bool_]", self._parsed.holds(values, size, self._tables()))
 
     def column(self, values: Sequence[Placed], size: int) -> list[Any]:
-        """Evaluate the expression for each of ``size`` combinations; see ``joins.returns.Expression``.
+        """Evaluate the expression for each of ``size`` combinations of events; see ``joins.returns.Expression``.
 
         Totals contain times as texts. These are converted first, because the expression compares times in microseconds.
         """

@@ -47,7 +47,10 @@ _REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class JoinResults(Output):
-    """The output of a join, which runs at the place of its merged events."""
+    """The output of a join for a batch of merged events, or for an advance of time.
+
+    Merged events are the events of all inputs of a join, in one inner stream.
+    """
 
     stream: str
     run: JoinRun
@@ -77,7 +80,10 @@ class JoinResults(Output):
 
 
 class RunningJoin(Operator):
-    """A join at the place of its merged events. ``spilled`` is the store for rows that exceed the join's memory."""
+    """A running join. It reads its merged events: the events of all its inputs, in one inner stream.
+
+    ``spilled`` is the store for rows that exceed the join's memory.
+    """
 
     waits_for_time = True  # as time passes, events leave windows and keys are finished
 
@@ -153,10 +159,10 @@ class RunningJoin(Operator):
             self._run.clear_counts()
 
     def close_keys(self, record: KeysClosed) -> EventBatch:
-        """Return merged events that finish the keys that a decider has closed. Each input has its own last closed key.
+        """Return merged events that finish the keys closed by a decider, for each input up to its own key.
 
         A decision about another version is ignored, unless both versions read the input in the same way. If the decider
-        refuses the join, the join stops for good.
+        refuses the join, because the join retains too many events, the join stops for good.
         """
         body = self._run.body
         if record.refused is not None and body.waits and record.version in (None, self._run.version):
@@ -181,7 +187,7 @@ class RunningJoin(Operator):
         return EventBatch.joined(batches) if batches else EventBatch.from_events([])
 
     def observed(self) -> Iterator[Observation]:
-        """Report to the decider how many events a join with a limit (``most_rows``) retains."""
+        """Yield how many events the join retains, for the decider, if the join has a limit (``most_rows``)."""
         run = self._run
         if (allowed := run.body.most_rows) is not None and not run.has_stopped:
             names = [join_input.alias for join_input in run.body.inputs]

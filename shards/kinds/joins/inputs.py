@@ -65,9 +65,11 @@ _NOTHING = np.int8(-1)  # mark of event types that the input ignores
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """Merged events of one input.
+    """Events of one input in the form in which its join reads them: with the input's name and a mark in the type.
 
     Attributes:
+        operator: Name and version of the input.
+        into: The inner stream of the join's merged events.
         is_rekeyed: Whether the log carries the events to the shards of their keys.
         refused: Events that are not passed on because their keys are not whole numbers.
     """
@@ -81,7 +83,7 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class MergedOutput(Output):
-    """The merged events of all inputs at one place."""
+    """The merged events of all join inputs at one place."""
 
     found: Iterable[Merged]
 
@@ -244,8 +246,8 @@ class JoinInputHost(Host):
     def finish_keys(self, promise: Punctuation) -> Output:
         """Finish the keys in a punctuation's range, in inputs that are closed by ends of traces or by punctuations.
 
-        Every shard does this on its own. Events that move between shards still count, because merged events are sorted
-        by time.
+        Every shard finishes the range on its own. Earlier events that are still on their way from another shard count
+        nevertheless, because the join sorts its merged events by time.
         """
         source, path = source_of(self.declaration.name, promise.by or None, self.declaration)
         if promise.range is None or source.key != self.route:
@@ -406,12 +408,15 @@ class JoinInputHost(Host):
 
 
 def _name_of(body: Mapping[str, Any]) -> str:
-    """Return the name of an input as part of merged event types. Earlier releases saved inputs without ``reading``."""
+    """Return the name of an input as it occurs in merged event types: its alias and its ``reading``.
+
+    ``reading`` is a hash of how events are read. Inputs saved by earlier releases have none.
+    """
     return input_name(body["alias"], body.get("reading", ""))
 
 
 def _mark_of(event_type: str, body: Mapping[str, Any], ends: Sequence[str]) -> np.int8:
-    """Return the index into ``MARKS`` for an input's events of a type. Events with ``_NOTHING`` are ignored."""
+    """Return the mark (an index into ``MARKS``) for an input's events of a type, or ``_NOTHING`` to ignore them."""
     if _takes_back(event_type, body):
         return _RETRACTING
     is_last = event_type in body["last"] or event_type in ends
@@ -480,9 +485,9 @@ def _own_key(alias: str, event_id: str) -> str:
 
 
 def _places(batch: EventBatch, marks: NDArray[np.int8]) -> NDArray[np.uint64]:
-    """Return the numbers by which re-keyed events of equal time are sorted.
+    """Return the number of each event by which re-keyed events of equal time are sorted.
 
-    In posted streams, they are arrival numbers. In derived streams, they are 1 for retractions and 0 for other events.
+    In posted streams, it is the arrival number. In derived streams, it is 1 for retractions and 0 for other events.
     """
     if batch.arrivals is not None:
         return batch.arrivals.astype(np.uint64)

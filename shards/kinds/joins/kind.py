@@ -33,13 +33,16 @@ _INPUT = "join-input"
 
 
 def merged_stream(join: str) -> str:
-    """Return the name of the stream of the merged events of a join's inputs."""
+    """Return the name of the inner stream in which a join reads the events of all its inputs."""
     return f"{join}.inputs"
 
 
 @dataclass(frozen=True)
 class JoinInputKind(Kind):
-    """The kind of the inputs of joins, which mark events and pass them on to the merged stream of their join."""
+    """The kind of join inputs.
+
+    An input marks the events of one stream, and passes them on to the inner stream that its join reads.
+    """
 
     name: ClassVar[str] = _INPUT
 

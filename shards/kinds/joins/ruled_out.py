@@ -69,7 +69,9 @@ class _Version:
 
 
 class RuledOut:
-    """The open traces of a stream, each with its monitor state.
+    """Finds the inputs of joins whose events the constraints no longer allow in a trace (``closed_by: workflow``).
+
+    Every open trace of the stream has a monitor state.
 
     Args:
         ties: How events with equal timestamps are ordered. Constraints finish inputs only if the log orders such

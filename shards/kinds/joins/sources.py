@@ -12,10 +12,10 @@ KEYLESS = ".keyless"
 
 
 def source_of(stream: str, key: str | None, declaration: StreamDeclaration) -> tuple[Input, list[str] | None]:
-    """Return the place at which an input's events arrive, and the path of a key that is not declared.
+    """Return where an input's events arrive (stream and key), and the path of a key that the stream does not declare.
 
-    ``key`` is the key in the join's document, or None for the correlation key. The log carries events with an
-    undeclared key to other shards.
+    ``key`` is the key in the join's document, or None for the correlation key. The path is None for a declared key. The
+    log carries events with an undeclared key to other shards.
     """
     if key is None or {key} == set(places_of(declaration.key)):
         return Input(stream), None

@@ -98,7 +98,7 @@ def _alerts(columns: MatchColumns, stream: str, returns: Texts, end: str) -> Res
 
 
 def match_ids(columns: MatchColumns, stream: str) -> pa.Array:
-    """Return the ids of matches, which are the ids of their alerts."""
+    """Return the id of each match, which is also the id of its alert."""
     pattern_numbers, place = np.unique(columns.pattern, return_inverse=True)
     patterns = [columns.patterns[number] for number in pattern_numbers.tolist()]
     return _ids(BoundTexts.of(columns, patterns, place), stream, columns, patterns, place)
@@ -111,7 +111,10 @@ def _ids(
     patterns: Sequence[RunningPattern],
     place: NDArray[np.intp],
 ) -> pa.Array:
-    """Hash the id of each match from its pattern, key, bindings (sorted by alias) and row of FOR EACH ROW."""
+    """Return the id of each match, as a hash of its pattern, key, bindings (sorted by alias) and row of FOR EACH ROW.
+
+    ``place`` has the index of each match's pattern in ``patterns``.
+    """
     key, rows = json_contents(columns.key), _comma_rows(columns.rows)
     names = [f'["alert",{json_text(stream)},{json_text(pattern.name)},{pattern.version},"' for pattern in patterns]
     return row_ids(joined_texts([chosen_texts(names, place), key, '",{', bound.by_name().bindings, '"]}', *rows, "]"]))
@@ -123,7 +126,10 @@ def _comma_rows(rows: pa.Array | None) -> Sequence[Texts]:
 
 
 def _why(bound: BoundTexts, patterns: Sequence[RunningPattern]) -> tuple[pa.Array, Texts]:
-    """Return the explanation of each match as JSON text in two parts. The second begins after the last event id."""
+    """Return the explanation of each match: its bound events and the steps that they satisfy, in words.
+
+    The JSON text is in two parts. The first ends with the last event id.
+    """
     steps = [step for pattern in patterns for step in _steps(pattern)]
     phrases = [f" {verb} {step}" for step in steps for verb in ("are", "is")]
     alone = 2 * bound.alias + (bound.place != BOUND_SAME)  # for the last event of an alias: whether it is the only one
@@ -200,7 +206,11 @@ class BoundTexts:
 
     @cached_property
     def place(self) -> NDArray[np.int8]:
-        """Whether each event is the first of its match, has the alias of the event before it, or has another alias."""
+        """How each event follows the event before it, as a number for separators.
+
+        ``BOUND_FIRST``: it is the first of its match. ``BOUND_SAME``: it has the same alias. ``BOUND_OTHER``: another
+        alias.
+        """
         places = np.full(len(self.alias), BOUND_OTHER, np.int8)
         places[1:][self.alias[1:] == self.alias[:-1]] = BOUND_SAME
         places[:1] = BOUND_FIRST
@@ -222,7 +232,7 @@ class BoundTexts:
 
     @cached_property
     def bindings(self) -> pa.Array:
-        """The bindings of each match as a JSON object that lacks its braces and the quote and bracket at its end."""
+        """The bindings of each match as JSON text: an object without its braces, and without ``"]`` at its end."""
         openings: list[str] = []
         for name in map(json_text, self.aliases):
             openings += [f'{name}:["', '","', f'"],{name}:["']

@@ -168,7 +168,11 @@ class DerivedEvents:
     def _places(
         self, lane: LaneOutput, rows: NDArray[np.int64], times_us: NDArray[np.int64], is_due: NDArray[np.bool_]
     ) -> NDArray[np.int64]:
-        """Return where each result was decided: at its event, or before the first event at its time."""
+        """Return where each result was decided, as pairs like ``_LaneEvents.places``.
+
+        An event decided the result ``rows[i]``, unless ``is_due`` or the matcher says that time did. Then the place is
+        before the first event at which event time reached ``times_us``.
+        """
         places = lane.places_of(rows)
         by_time = is_due | (places == _NO_PLACE)
         return np.column_stack([np.where(by_time, np.searchsorted(self._passed_us, times_us), places), ~by_time])
@@ -282,7 +286,10 @@ class _Events:
         yield ResultRows.about(DERIVED, part.ids, bodies, about, part.pattern)
 
     def _singles(self, stream: str) -> list[tuple[str, Mapping[str, Any]]]:
-        """Make ids and JSON objects row by row, which for few rows is faster than by columns."""
+        """Return id and JSON object of each event as result of ``stream``.
+
+        For few events this is faster than by columns.
+        """
         columns = (column.to_pylist() for column in (self.ids, self.types(), self.keys, self.data, self.sources))
         rows: list[tuple[str, Mapping[str, Any]]] = []
         for number, time_us, *texts in zip(self.pattern.tolist(), self.times_us.tolist(), *columns, strict=True):
@@ -331,8 +338,9 @@ class _Events:
 class QuietAlerts(DerivedEvents):
     """Alerts of patterns with ``suppress``, ``incident`` or ``resolves`` as events of inner streams.
 
-    The data of an event is the whole alert. Among alerts of the same time and place, alerts that close incidents are
-    last, because their ids sort after all others.
+    An operator that reads the inner stream then suppresses alerts and manages incidents. The data of an event is the
+    whole alert. Among alerts of the same time and place, alerts that close incidents are last, because their ids sort
+    after all others.
 
     ``suppressions`` has the rules by pattern name. ``alerts_of`` makes the alerts of a per-key matcher.
     """

@@ -84,7 +84,7 @@ class PatternOutput(Output):
 
 
 class PatternHost(Host):
-    """The patterns at one place.
+    """Host of the patterns at one place, which share one matcher.
 
     The matcher is created with the first event, pattern or constraint. Until then, a place takes next to no memory, and
     advancing time is one assignment.
@@ -225,7 +225,7 @@ class PatternHost(Host):
         self._versions[record.version] = _Version(name=record.name, document=record.document, rules=rules)
 
     def read_tables(self, tables: Tables) -> None:
-        """Replace the tables that RETURN and FOR EACH ROW read."""
+        """Let lookups in RETURN, and FOR EACH ROW, read ``tables`` from now on."""
         self._tables = tables
         if self._matcher is not None:
             self._opened().read_tables(tables)

@@ -135,7 +135,10 @@ class Incidents:
         return [incident.key_hash for incident in self._open.values()]
 
     def keep(self, stays: list[bool]) -> None:
-        """Keep the groups whose flag in ``stays`` is true. The flags are in the order of ``key_hashes``."""
+        """Keep the incidents of the groups whose flag in ``stays`` is true.
+
+        The flags are in the order of ``key_hashes``.
+        """
         self._open = {
             group: incident for (group, incident), stay in zip(self._open.items(), stays, strict=True) if stay
         }

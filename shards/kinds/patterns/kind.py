@@ -198,7 +198,7 @@ class PatternKind(DocumentKind):
 
 
 def _places_of(pattern: Definition) -> tuple[str, ...] | None:
-    """Return the attributes whose values choose the shard of an alert, or None if the pattern's key chooses it."""
+    """Return the attributes whose values form the group of an alert, or None if the alerts keep the pattern's key."""
     suppression = pattern.body.get(SUPPRESSION)
     return tuple(suppression["by"]) if suppression and suppression["is_rekeyed"] else None
 

@@ -26,7 +26,8 @@ def result_events(
 ) -> EventBatch | None:
     """Return the results of one kind as events of the type ``event_type``, or None if there are no such results.
 
-    ``name`` is one of ``AS_EVENTS``. ``passed_us`` is the event time reached at each event of the batch.
+    ``name`` is one of ``AS_EVENTS``. ``results_of`` renders the results. ``passed_us`` is the event time reached at
+    each event of the batch.
     """
     rows = []
     for lane in output.lanes:

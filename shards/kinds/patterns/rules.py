@@ -35,7 +35,7 @@ class _Question:
 
 
 class Rules:
-    """A constraint set, its monitor, and a cache of explanations.
+    """A constraint set with its monitor. It explains early terminations and deviations, and caches the explanations.
 
     ``ties``: how events with equal timestamps are ordered.
     """
@@ -100,7 +100,7 @@ class Rules:
         return not may and (is_closed or self.monitor.step(state, EventClass(type=OTHER)) is None)
 
     def why_over(self, query: Query, view: GuardView, state: MonitorState) -> str | None:
-        """Return why a pattern without bound events in a trace can no longer match there, or None if unknown."""
+        """Return why a pattern can no longer match in a trace where it has no bound events, or None if unknown."""
         from constraints import explain_ending  # noqa: PLC0415
 
         event = EventClass(type=OTHER)
@@ -124,7 +124,7 @@ class Rules:
 
 
 def _named(event: EventClass, event_type: str) -> EventClass:
-    """Return an event class with the event's own type. The matcher has one class for all types that no rule names."""
+    """Return an event class with its own type, instead of the class of all types that the constraints do not name."""
     return event if event.type == event_type else replace(event, type=event_type)
 
 

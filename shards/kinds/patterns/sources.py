@@ -18,7 +18,7 @@ CLOSE: Literal["close"] = "close"
 
 
 def alerts_stream(pattern: str) -> str:
-    """Return the name of the inner stream for the alerts of a pattern with ``suppress`` or ``incident``."""
+    """Return the name of the inner stream of a pattern's alerts (patterns with ``suppress`` or ``incident``)."""
     return f"{pattern}.alerts"
 
 

@@ -55,7 +55,7 @@ class Suppression:
 
     @property
     def stays(self) -> bool:
-        """Whether alerts are reported as usual, and only copies are sent to the place of their group (``resolves``)."""
+        """Whether every alert is reported at once, and the place of its group only receives a copy (``resolves``)."""
         return bool(self.resolves)
 
     def group_of(self, alert: Mapping[str, Any]) -> str:
@@ -85,10 +85,10 @@ class LastAlerts:
         return len(self._last)
 
     def suppressor(self, group: str, time_us: int, identity: str, key_hash: int = 0) -> str | None:
-        """Return the id of the earlier alert that suppresses an alert, or None if there is none.
+        """Return the id of the earlier alert that suppresses an alert of ``group``, or None if the alert is emitted.
 
-        If there is none, the alert is emitted, and suppresses later alerts from now on. ``key_hash`` is the hashed key
-        of the alert at its place.
+        An emitted alert suppresses later alerts of its group from now on. ``key_hash`` is the hashed key of the alert
+        at its place.
         """
         last, at_us = self._last.get(group), max(time_us, self._now_us)
         if last is not None and at_us < last[0]:
