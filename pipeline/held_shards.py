@@ -60,7 +60,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOptions:
-    """The options of held shards: where their states are found and stored.
+    """Options for ``HeldShards``: where the states of shards are found and stored.
 
     Attributes:
         handover: Folder on each machine for states that one process hands over to the next. None: no handover.
@@ -93,7 +93,14 @@ class _Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Copy:
-    """A copy of a state to be stored, made after a step that began at the position ``after``."""
+    """A copy of a shard's state at ``position``, to be stored.
+
+    Attributes:
+        after: Position after which the step began that led to this state.
+        parts: The state, as ``ShardState.dumped`` returns it.
+        unsaved_bytes: As in ``_Held``.
+        is_saved: Whether the copy is stored as a snapshot, too.
+    """
 
     shard: int
     after: str
@@ -104,7 +111,7 @@ class _Copy:
 
 
 class HeldShards:
-    """The states of shards in this process. Micro-batches and steps advance them.
+    """The states of shards that this process keeps in memory, from one micro-batch or step to the next.
 
     Args:
         options: Where states are stored, and how shards run.
@@ -135,11 +142,14 @@ class HeldShards:
     def advance(
         self, shard: int, after: str, entries: Sequence[StoredEntry], stops: int | None = None
     ) -> list[RowBlock]:
-        """Return the rows of ``step``, followed by the row of ``report``."""
+        """Match a shard's entries as ``step`` does. Return the rows, followed by the row of ``report``."""
         return [*self.step(shard, after, entries, stops), self.report(shard)]
 
     def step(self, shard: int, after: str, entries: Sequence[StoredEntry], stops: int | None = None) -> list[RowBlock]:
-        """Match one shard's entries of a micro-batch. Return the rows, and keep the new state for the next one."""
+        """Match one shard's entries after the position ``after``. Return the rows, and keep the new state.
+
+        ``stops`` is the number of the shard's recorded stops, or None if unknown (``PlacedStops.place``).
+        """
         start_s = time.perf_counter()
         continues = shard not in self._begun and self._finished.get(shard) == after
         if shard in self._begun:  # an attempt failed, so the state may be half changed
@@ -170,7 +180,7 @@ class HeldShards:
         return rows
 
     def report(self, shard: int) -> RowBlock:
-        """Return a row of the kind ``stats`` about the steps of a shard since its last report. There is at least one.
+        """Return a row of the kind ``stats`` about the steps of a shard since its last report, at least one step.
 
         A report costs about as much as matching an event. So a caller with small steps requests a report about once a
         second, and a last one when it stops.
@@ -245,9 +255,10 @@ class HeldShards:
     def _match_one_by_one(
         self, shard: int, after: str, entries: Sequence[StoredEntry], *, is_watched: bool
     ) -> list[RowBlock]:
-        """Match entries singly, and set aside each entry on which matching fails.
+        """Match entries one by one, and quarantine each entry on which matching fails.
 
-        With ``is_watched``, entries that ended the process in earlier attempts are set aside too.
+        With ``is_watched``, also quarantine entries that ended the process in earlier attempts. ``after`` is the
+        position after which the entries begin.
         """
         done: list[StoredEntry] = []
         rows: list[RowBlock] = []
@@ -260,7 +271,10 @@ class HeldShards:
         return rows
 
     def _match_one(self, shard: int, after: str, done: Sequence[StoredEntry], entry: StoredEntry) -> list[RowBlock]:
-        """Match ``entry``, which follows the entries ``done``. If this fails, set it aside and rebuild the state."""
+        """Match ``entry``. If this fails, quarantine the entry, and rebuild the state.
+
+        ``after`` is the position after which the micro-batch begins. ``done`` are its entries before ``entry``.
+        """
         held = self._held.get(shard) or self._held_at(shard, after)
         screened = self._screened(shard, [entry])
         try:
@@ -288,7 +302,7 @@ class HeldShards:
         return held
 
     def _rebuilt(self, shard: int, position: str) -> _Held:
-        """Rebuild a state: take the nearest earlier state, and match the later entries of the log."""
+        """Return a state at a position: take the nearest earlier state, and match the later entries of the log."""
         self._records.read(shard)
         saved = self._index.latest(shard, position)
         held = self._held.pop(shard, None)
@@ -314,7 +328,7 @@ class HeldShards:
         return False
 
     def _handed_over(self, shard: int, after: str, until: str) -> _Held | None:
-        """Return the newest state that was handed over between two positions, or None if it is missing or damaged.
+        """Return the newest handed-over state after one position, and up to another. None if it is missing or damaged.
 
         A state is not used if the log lacks the entry at its position, because Redis has then lost data.
         """
@@ -345,10 +359,10 @@ class HeldShards:
         return bool(self._server.xrange(log_key(shard), min=position, max=position))
 
     def _begun_at(self, shard: int, saved: str | None) -> _Held:
-        """Return the state from which entries are matched again: a snapshot, or the empty state at the log's beginning.
+        """Return the state from which entries are matched again: the snapshot at ``saved``, or an empty state.
 
         If a file that the snapshot names is gone, an older state is used (``_older``). If there is no older state, the
-        operators that need the file are stopped.
+        operators that need the file are suspended. Raise ``LogDamaged`` if the snapshot is missing.
         """
         if saved is None and not self._options.generation:
             return _Held(self._empty(shard))
@@ -363,9 +377,9 @@ class HeldShards:
             return self._older(shard, position) or self._without_files(shard, body)
 
     def _older(self, shard: int, position: str) -> _Held | None:
-        """Return the newest snapshot before a position, ignoring snapshots of which a file is missing.
+        """Return the state of the newest snapshot before a position. Snapshots that lack a file are ignored.
 
-        If there is no such snapshot, return the empty state if the log is complete, and otherwise None.
+        Without such a snapshot, return the empty state if the log is complete, and otherwise None.
         """
         for older in reversed(self._index.positions(shard)):
             body = self._snapshots.read(shard, older) if position_order(older) < position_order(position) else None
@@ -383,7 +397,11 @@ class HeldShards:
         return _Held(ShardState.load(body, kinds, self._tables), size_bytes=len(body))
 
     def _loaded(self, shard: int, body: bytes, *, is_verified: bool = False) -> ShardState:
-        """Load a saved state. Raise ``StateLost`` if a file that the state names is missing or damaged."""
+        """Load a saved state. Raise ``StateLost`` if the state lacks a stop that should be in force.
+
+        With ``is_verified``, or if the shard has lost a file before, also raise ``StateLost`` if a file is missing or
+        damaged.
+        """
         state = ShardState.load(body, self._spilled.kinds(shard), self._tables)
         self._stops.check(shard, state)
         if is_verified or shard in self._incomplete:
@@ -426,7 +444,10 @@ class HeldShards:
         return held.unsaved_bytes >= max(self._options.snapshot_bytes, held.size_bytes)
 
     def _store(self, held: _Held, copy: _Copy, start_s: float) -> None:
-        """Store a copy of a state in another thread, or in this thread if files of the shard may have to be removed."""
+        """Store a copy of a state, and remove files of the shard that no stored state needs.
+
+        Another thread writes the copy, unless the shard has files.
+        """
         shard, names = copy.shard, held.state.files
         self._spilled.keep(shard, copy.position, names, is_durable=copy.is_saved)
         has_files = bool(names) or self._spilled.has_files(shard)

@@ -29,7 +29,7 @@ _MOST_OPERATORS = 200  # most operators of one host in a report
 
 @dataclass(slots=True)
 class Work:
-    """The work of a shard since a position: entries, their bytes, and seconds.
+    """The work of a shard since a position: numbers of entries and bytes, and seconds.
 
     The seconds have three parts: getting the state, matching the entries, and saving the state.
     """

@@ -68,7 +68,10 @@ class BatchProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkTime:
-    """The driver's statistics of a micro-batch: bodies of ``stats`` rows, counts of rows and events, and sink time."""
+    """Statistics of a batch as the driver sees them.
+
+    They are the bodies of its ``stats`` rows, counts of rows and events, and the time in the sink.
+    """
 
     reports: Sequence[Mapping[str, Any]]
     rows: Mapping[str, int]
@@ -77,7 +80,10 @@ class SinkTime:
 
 
 class BatchMeter:
-    """Wraps a sink, and reports each micro-batch after its commit, in the thread that runs the query."""
+    """A sink around another sink, which also reports each micro-batch after its commit.
+
+    The report is made in the thread that runs the query.
+    """
 
     def __init__(self, sink: _Sink, report: BatchReport) -> None:
         self._sink = sink

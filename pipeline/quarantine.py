@@ -27,7 +27,11 @@ _TRIES = 3
 
 
 class Quarantine:
-    """The record of one log's quarantined entries."""
+    """The quarantined entries of one log: entries that are skipped, because matching them fails or ends the process.
+
+    A process that ends leaves no error. So the attempts at each micro-batch, and if necessary at each entry, are
+    counted.
+    """
 
     def __init__(self, server: redis.Redis, records: ShardRecords) -> None:
         self._server = server
@@ -36,10 +40,11 @@ class Quarantine:
         self._counted: dict[int, str] = {}  # by shard: the start of the micro-batch whose attempt is counted
 
     def begin(self, shard: int, after: str, *, continues: bool) -> bool:
-        """Begin a micro-batch of a shard. Return True if too many attempts have failed, so that each entry is watched.
+        """Begin a micro-batch of a shard, after the position ``after``, and count the attempt.
 
-        ``continues`` means that this process has finished the previous micro-batch, and that no attempt has failed
-        since.
+        Return True if too many attempts have failed. Each entry then has to be watched (``watch``). ``continues`` means
+        that this process has finished the previous micro-batch, and that no attempt has failed since. Then nothing is
+        counted.
         """
         if continues:
             return False
@@ -52,15 +57,12 @@ class Quarantine:
         self._unwritten = {place: reason for place, reason in self._unwritten.items() if place[0] != shard}
 
     def done(self, shard: int) -> None:
-        """End the micro-batch. Its attempts are no longer counted."""
+        """End the micro-batch, because matching has succeeded. Its attempts are no longer counted."""
         if (after := self._counted.pop(shard, None)) is not None:
             self._server.hdel(_TRIES_KEY, _field(shard, after))
 
     def watch(self, shard: int, entry: StoredEntry) -> bool:
-        """Count an attempt at one entry.
-
-        Return True if the entry must be set aside, because earlier attempts ended the process.
-        """
+        """Count an attempt at one entry. Return True if the entry must be quarantined after too many attempts."""
         return self._count(_field(shard, "", entry.position)) > _TRIES
 
     def unwatch(self, shard: int, entry: StoredEntry) -> None:
@@ -68,17 +70,18 @@ class Quarantine:
         self._server.hdel(_TRIES_KEY, _field(shard, "", entry.position))
 
     def set_aside(self, shard: int, after: str, entry: StoredEntry, reason: str) -> None:
-        """Record an entry as quarantined. ``after`` is the beginning of its micro-batch. An earlier reason is kept.
+        """Quarantine an entry with a reason. If the entry already has a reason, this reason is kept.
 
-        The record is refused if another process owns the shard, or if the results are written. Then only this process
-        skips the entry, and the results of this process are not used.
+        ``after`` is the position after which the micro-batch begins. The record is refused if another process owns the
+        shard, or if the results are written. Then only this process skips the entry, and the results of this process
+        are not used.
         """
         records = self._records.add(QUARANTINE_KEY, shard, after, {entry.position: reason})
         if entry.position not in records.quarantined:
             self._unwritten[shard, entry.position] = reason
 
     def screened(self, shard: int, entries: Sequence[StoredEntry]) -> list[StoredEntry]:
-        """Return the entries, with notes in place of the quarantined ones."""
+        """Return the entries, with a note (``shards.quarantine_note``) in place of each quarantined entry."""
         quarantined = self._records.of(shard).quarantined
         if not quarantined and not self._unwritten:
             return list(entries)

@@ -25,11 +25,11 @@ _MATCHED_KEY = "forestall:log:matched"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordsOfShard:
-    """The records of a shard, as last read.
+    """What is recorded about a shard beside its log, as last read: its stops and its quarantined entries.
 
     Attributes:
-        wanted: The stops that each pause demands, by the position of the pause.
-        placed: The position after which operators stop, by the position of the pause.
+        wanted: The operators that each pause stops before the backlog (``stop_note``), by the position of the pause.
+        placed: The position after which these operators stop, by the position of the pause.
         quarantined: Why each quarantined entry is skipped, by the position of the entry.
     """
 
@@ -39,7 +39,7 @@ class RecordsOfShard:
 
 
 class ShardRecords:
-    """The records about the shards of a log.
+    """Reads and adds the records about the shards of a log: stops and quarantined entries.
 
     ``results`` names the Redis hash of the positions up to which results are written.
     """
@@ -74,10 +74,10 @@ class ShardRecords:
             self._epochs[shard] = epoch
 
     def add(self, key: str, shard: int, after: str, facts: Mapping[str, str]) -> RecordsOfShard:
-        """Add records about entries after a position. Return all records of the shard.
+        """Add records to the Redis hash ``key`` of a shard, and return all records of the shard.
 
-        A record that exists is not changed. Nothing is added if results after the position are written, or if the lease
-        is lost.
+        ``facts`` are the fields and their values. They concern entries after the position ``after``. An existing field
+        is not changed. Nothing is added if results after the position are written, or if the lease is lost.
         """
         script_inputs: dict[str, ScriptInput] = {
             "records": key.format(shard=shard),

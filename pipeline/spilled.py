@@ -23,7 +23,7 @@ _LIST = ".list"
 
 
 class SpilledStates:
-    """The files with parts of the states of shards, for one layout of a log."""
+    """The files with spilled parts of shard states, which are on disk instead of in memory, for one layout."""
 
     def __init__(self, options: EventLogOptions, kinds: Iterable[Kind]) -> None:
         self._folder = spill_folder(options)
@@ -31,7 +31,7 @@ class SpilledStates:
         self._files: dict[int, SpilledFiles] = {}
 
     def kinds(self, shard: int, *, may_be_lost: bool = False) -> Mapping[str, Kind]:
-        """Return the kinds of operators by name. They keep their files in the folder of the shard.
+        """Return the kinds of operators by name, with the shard's folder as the store for their files.
 
         With ``may_be_lost``, a missing file stops only the operators that need the file. Otherwise, it stops the shard.
         """

@@ -23,14 +23,14 @@ _MARKS_KEY = "forestall:derived:marks"
 
 
 class PlacedStops:
-    """The places of the stops of one log: the positions after which operators stop."""
+    """Decides and records the position after which each stop of one log takes effect."""
 
     def __init__(self, server: redis.Redis, records: ShardRecords) -> None:
         self._server = server
         self._records = records
 
     def place(self, shard: int, after: str, number: int | None = None) -> None:
-        """Decide that the shard's pending stops take effect at the start of the next micro-batch.
+        """Let the shard's pending stops take effect at ``after``, where the next micro-batch begins, and record this.
 
         ``number`` is the count of the shard's stops, or None if unknown. Stops are never removed. So if the count has
         not changed and no stop is pending, the records are not read.
@@ -47,7 +47,7 @@ class PlacedStops:
             self._records.add(PLACES_KEY, shard, after, dict.fromkeys(unplaced, after))
 
     def noted(self, shard: int, entries: Sequence[StoredEntry]) -> list[StoredEntry]:
-        """Return the entries with notes of stops. A note precedes the first entry after the stop."""
+        """Return the entries with a ``stop_note`` for each stop among them, before the first entry after the stop."""
         records = self._records.of(shard)
         notes: list[tuple[int, StoredEntry]] = []
         for until, after in records.placed.items():
@@ -74,7 +74,7 @@ class PlacedStops:
         return [until for until in records.wanted if until not in records.placed and is_before(after, until)]
 
     def _is_written_in_part(self, shard: int, after: str) -> bool:
-        """Check whether the log has derived events of the micro-batch that begins after a position."""
+        """Check whether the log already has derived events of the micro-batch that begins after a position."""
         marks = cast("dict[bytes, bytes]", self._server.hgetall(_MARKS_KEY))
         return any(
             field.decode().startswith(f"{shard}:") and mark.decode().split()[0] == after

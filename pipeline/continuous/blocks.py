@@ -50,7 +50,14 @@ _PAUSE_S = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A finished step of a shard: the matched range of the log, the results as a block, and the derived events."""
+    """What a task writes after it has matched a range of a shard's log: the results as a block, and the derived events.
+
+    Attributes:
+        epoch: Number of the lease under which the task owns the shard.
+        before: Position after which the range begins.
+        after: Position at which the range ends.
+        rows: The results as a block, from ``to_bytes``.
+    """
 
     shard: int
     epoch: int
@@ -67,7 +74,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """The results of one step, as the indexer reads them from Redis."""
+    """The results of one step as the indexer reads them from Redis.
+
+    Attributes:
+        after: Position after which the step's range of the log begins.
+        position: Position at which the range ends.
+        rows: The results, as ``to_bytes`` has encoded them.
+    """
 
     shard: int
     after: str
@@ -104,10 +117,9 @@ def to_bytes(blocks: Iterable[RowBlock]) -> bytes:
 
 
 class BlockWriter:
-    """Writes the steps of a task. The task makes the next step only after the write.
+    """Writes the steps of a task, in the task's own thread.
 
-    The task itself writes. In a thread, the write would wait for Python's lock while the task matches, which takes
-    longer than the write.
+    In another thread, the write would wait for Python's lock while the task matches, which takes longer than the write.
     """
 
     def __init__(self, server: redis.Redis, shards: int) -> None:
@@ -118,11 +130,11 @@ class BlockWriter:
         self._run = server.register_script(self._script.text)
 
     def write(self, step: Step) -> bool:
-        """Write a step. Wait first while too many blocks of the shard are not indexed.
+        """Write a step. Before, wait while too many blocks of the shard are not indexed.
 
         Return False if the write is refused, because another task owns the shard or the server has lost earlier steps.
-        The task's state of the shard is then invalid. Raise ``QueryFailed`` if the log is being resharded, or was since
-        the job began.
+        The task's state of the shard is then invalid. Raise ``QueryFailed`` if the log is being resharded, or was
+        resharded since the job began.
         """
         while True:
             outcome, at = cast("tuple[bytes, Any]", self._run(*self._script.bind(self._script_inputs(step))))
@@ -170,7 +182,11 @@ def _most_blocks(step: Step) -> int:
 
 
 def _is_done(step: Step, outcome: bytes, at: bytes | None) -> bool:
-    """Check whether an earlier attempt, whose reply was lost, wrote the step. Only the owner moves the position."""
+    """Check whether the step is already written, by an attempt whose reply was lost.
+
+    ``outcome`` and ``at`` are the script's reply. The outcome ``moved`` means that the shard's position has become
+    ``at``, and only the shard's owner can move the position.
+    """
     return outcome == b"moved" and at is not None and position_order(at.decode()) >= position_order(step.after)
 
 

@@ -23,7 +23,10 @@ _TICK = encode_control(Tick(time_us=0, cause="events")).replace(b'"time":0', b'"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
-    """Derived events and promises, grouped by stream. Each batch of events has the position of its source entry."""
+    """Derived events and promises of a step, by stream.
+
+    Each batch of events has the position of its source entry.
+    """
 
     events: Mapping[str, Sequence[tuple[str, EventBatch]]] = field(default_factory=lambda: MappingProxyType({}))
     promises: Mapping[str, int | None] = field(default_factory=lambda: MappingProxyType({}))
@@ -46,9 +49,11 @@ class Derived:
         return sum(batch.columns.nbytes for parts in self.events.values() for _, batch in parts)
 
     def script_inputs(self, shard: int, until: str, shards: int, sinces: Mapping[str, str]) -> dict[str, ScriptInput]:
-        """Return the arguments of ``commit`` for a step that ends at the position ``until``.
+        """Return arguments for the script ``commit``, which appends the derived events of a step to the log.
 
-        ``shards`` is the number of shards. ``sinces`` has the time at which each stream was declared, in milliseconds.
+        ``until`` is the position at which the step ends, and ``shards`` the number of shards. ``sinces`` has the time
+        at which each stream was declared, in milliseconds. Events of a stream without this time are left out, and the
+        script then replies with the time.
         """
         appends, bodies = list[dict[str, Any]](), list[bytes]()
         for stream, parts in self.events.items():

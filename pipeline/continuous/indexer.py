@@ -37,7 +37,10 @@ _Sink = Callable[[Sequence[OutputRow], int], None]
 
 
 class IndexingSink(Protocol):
-    """A sink for micro-batches and for blocks. The derived events of blocks are already in the log."""
+    """A sink that accepts the rows of micro-batches, and the rows of blocks.
+
+    The two differ in derived events: those of blocks are already in the log.
+    """
 
     def __call__(self, rows: Sequence[OutputRow], epoch_id: int, /) -> None:
         """Write the rows of a micro-batch."""
@@ -153,10 +156,10 @@ class Indexer:
         return blocks
 
     def _note(self, untils: Mapping[int, str], *, after: int) -> bool:
-        """Record the batch that follows the batch ``after``. Return False if the server has restarted.
+        """Record that the next batch, up to the positions ``untils``, follows the batch with the number ``after``.
 
-        Also remove written blocks of the batch's shards. If ``untils`` is empty, remove those of all shards. Raise
-        ``QueryFailed`` if another driver has recorded a batch since.
+        Also remove blocks that are already in the sink, of the shards in ``untils`` or, if it is empty, of all shards.
+        Return False if the server has restarted. Raise ``QueryFailed`` if another driver has recorded a batch since.
         """
         batch = {
             "number": self._batch,

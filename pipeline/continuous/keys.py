@@ -19,5 +19,5 @@ RANGE_KEY = "forestall:log:indexing"
 
 
 def blocks_key(shard: int) -> str:
-    """Return the key of the blocks of a shard that are not indexed yet. A block's id is the position after its step."""
+    """Return the Redis key of a shard's blocks that are not indexed yet. A block's id is the step's last position."""
     return f"forestall:log:{shard}:blocks"

@@ -28,7 +28,7 @@ _ENDED_S = 0.02
 
 
 class Leases:
-    """The leases that a task (the ``member``) has on shards.
+    """The leases of one task, the ``member``, on shards. A shard's lease has an epoch, which rises with each new owner.
 
     ``server`` is a connection that has the member's name (``CLIENT SETNAME``).
     """
@@ -46,9 +46,9 @@ class Leases:
         self.member = member
 
     def renew(self, states: Mapping[int, int] = MappingProxyType({})) -> dict[int, int] | None:
-        """Renew the leases. Return the epochs of the shards that the task now owns, or None if the job has to stop.
+        """Renew the leases. Return the epoch of each shard that the task now owns, or None if the job has to stop.
 
-        ``states`` has the epoch under which each state was loaded, by shard.
+        ``states`` has, for each loaded state, the shard and the epoch under which the state was loaded.
         """
         keys, args = self._script.bind(
             {
@@ -72,7 +72,7 @@ class Leases:
 
 
 class Beats:
-    """Repeats a member's heartbeat in another thread, so that a step may take longer than a lease is valid."""
+    """Sends a member's heartbeat from another thread, so that a step may take longer than a lease is valid."""
 
     def __init__(self, server: redis.Redis, member: str) -> None:
         self._server = server
@@ -93,7 +93,7 @@ class Beats:
 
 
 def fence(server: redis.Redis, shards: int) -> None:
-    """End all jobs. The server refuses the steps that their tasks still write."""
+    """End all jobs. The server then refuses the steps that their tasks are about to write."""
     server.delete(TASKS_JOB_KEY)
     raise_epochs(server, shards)
 

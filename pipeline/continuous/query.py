@@ -80,7 +80,12 @@ class ContinuousQuery:
         return self._thread.is_alive()
 
     def wait(self, timeout_s: float | None = None, look: Callable[[], None] = lambda: None) -> bool:
-        """Watch the job until ``request_stop`` ends it. Return False if ``timeout_s`` (None: no limit) have passed."""
+        """Watch the job until ``request_stop`` ends it.
+
+        Return False if ``timeout_s`` have passed before (None: no limit).
+
+        ``look`` is called regularly.
+        """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while deadline is None or time.monotonic() < deadline:
             if self._is_stop_requested:

@@ -45,7 +45,7 @@ class _Question:
 
 
 class Questions:
-    """The questions to the shards that a task owns."""
+    """The unanswered questions of users to the shards that a task owns."""
 
     def __init__(self, server: redis.Redis, shards: HeldShards) -> None:
         self._server = server

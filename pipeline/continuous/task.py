@@ -50,7 +50,10 @@ class TaskOptions:
 
 
 class ShardTask:
-    """Advances the shards that it leases: reads entries, matches them, and writes the results of a step as a block."""
+    """A long-running task, which advances the shards that it leases.
+
+    In each step, it reads entries of a shard, matches them, and writes the results as a block.
+    """
 
     def __init__(self, options: TaskOptions) -> None:
         source = options.held.log
@@ -160,7 +163,10 @@ class ShardTask:
         self._woken, self._renewed = position, -_RENEWED_S
 
     def _next(self, shards: Iterable[int]) -> dict[int, Sequence[StoredEntry]]:
-        """Read the next entries of the given shards, their questions and a wake-up. Return the entries by shard."""
+        """Read the next entries of the given shards, and return them by shard.
+
+        The same call reads the shards' questions and number of stops, and whether the task has to renew its leases now.
+        """
         source = self._options.held.log
         shards = sorted(shards, key=lambda shard: position_order(self._at[shard]))
         question_positions = self._questions.afters(self._at)
@@ -209,7 +215,10 @@ class ShardTask:
         self._renewed = -_RENEWED_S
 
     def _is_too_large(self, step: Step, entries: int) -> bool:
-        """Check whether a step would write too much, and adapt how many entries the shard's next step has."""
+        """Return whether a step exceeds the limit of bytes and has to be divided.
+
+        Adapts the size of the shard's next step.
+        """
         if step.size_bytes > _MOST_WRITTEN and entries > 1:
             self._most[step.shard] = entries // 2
             return True

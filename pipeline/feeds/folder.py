@@ -60,7 +60,7 @@ class FolderOptions:
 
 
 class FolderSource(DataSource):
-    """The format ``forestall_folder``, with the options of ``FolderOptions``."""
+    """Spark's data source ``forestall_folder``, for files of a folder. Its options are those of ``FolderOptions``."""
 
     source_options: ClassVar[FolderOptions]
 
@@ -76,7 +76,7 @@ class FolderSource(DataSource):
 
 
 class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Accepts new files as they appear. Divides their blocks among micro-batches, and reads them."""
+    """Reads a folder feed: copies new files into the spool as they appear, and divides the spool into micro-batches."""
 
     def __init__(self, options: FolderOptions) -> None:
         self._options = options

@@ -40,7 +40,7 @@ class FileVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """The numbers of rows and bytes in a block of the spool."""
+    """The size of a block of the spool. A block is the smallest unit of a micro-batch."""
 
     rows: int
     size_bytes: int
@@ -60,9 +60,10 @@ class BlockPart(InputPartition):
 
 
 class Journal:
-    """The record of accepted files in the feed's own folder, which is created if missing.
+    """The record of the files that a folder feed has accepted, and of the spool's blocks with their rows.
 
-    Raises ``FeedDamaged`` if the record is unreadable.
+    The record is in the feed's own folder, which is created if missing. Raises ``FeedDamaged`` if the record is
+    unreadable.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -75,7 +76,7 @@ class Journal:
         self._load()
 
     def __len__(self) -> int:
-        """Return the number of blocks."""
+        """Return the number of blocks of all accepted files, removed spool files included."""
         return len(self._blocks)
 
     def latest(self, name: str) -> FileVersion | None:
@@ -83,7 +84,7 @@ class Journal:
         return self._latest.get(name)
 
     def take(self, version: FileVersion, rows: Iterable[FeedRow]) -> None:
-        """Unpack the rows of a file and record the file. If ``rows`` raises, nothing is recorded."""
+        """Write the rows of a file to the spool, then record the file. If ``rows`` raises, the file is not recorded."""
         number = len(self._starts)
         blocks = self._unpack(self._spool(number), rows)
         record = {"format": _FORMAT, **asdict(version), "blocks": [[block.rows, block.size_bytes] for block in blocks]}
@@ -114,7 +115,7 @@ class Journal:
         return sum(block.rows for block in self._blocks[start:])
 
     def parts(self, start: int, end: int) -> list[BlockPart]:
-        """Return the parts of spool files that hold a range of blocks, in order.
+        """Return where the blocks from ``start`` up to ``end`` (exclusive) are in the spool, one part for each file.
 
         Raise ``FeedDamaged`` if the journal lacks some of these blocks.
         """

@@ -97,7 +97,7 @@ class KafkaPart(InputPartition):
 
 
 class KafkaSource(DataSource):
-    """The format ``forestall_kafka``, with the options of ``KafkaOptions``."""
+    """Spark's data source ``forestall_kafka``, for Kafka topics. Its options are those of ``KafkaOptions``."""
 
     source_options: ClassVar[KafkaOptions]
 

@@ -47,7 +47,10 @@ class FeedOptions:
 
 
 class FeedQuery(RunningQuery[FeedRow]):
-    """A running feed, created by ``start_feed``. If the sink raises an error of this project, the caller gets it."""
+    """A running feed, created by ``start_feed``.
+
+    If the sink raises a ``ForestallError``, ``wait`` raises the same error.
+    """
 
     def __init__(self, session: SparkSession, sink: FeedSink) -> None:
         super().__init__(session, from_table, sink)
@@ -72,7 +75,11 @@ class FeedQuery(RunningQuery[FeedRow]):
 
 
 def start_feed(session: SparkSession, options: FeedOptions, sink: FeedSink) -> FeedQuery:
-    """Start the query of a feed and return at once. The docstring of the module says how the sink is called."""
+    """Start the query of a feed and return at once.
+
+    The sink is called with the rows and the number of each micro-batch. After a crash, it is called again with the same
+    rows and number.
+    """
     kind = FolderSource if isinstance(options.source, FolderOptions) else KafkaSource
     session.dataSource.register(with_options(kind, options.source))
     frame = session.readStream.format(kind.name()).load()

@@ -70,7 +70,7 @@ def run_backtest(
     options: BacktestOptions,
     progress: Progress = lambda _: None,
 ) -> BacktestResult:
-    """Match the histories of streams.
+    """Match past events with all variants of a plan. Return counts, the rows, and the differences between variants.
 
     Raises:
         EventFileError: A file cannot be read. The message names the file and the places.
@@ -115,7 +115,7 @@ def _share(progress: Progress, number: int, rounds: int, share: float) -> None:
 
 
 def _reports(executor: InProcess | InSpark, task: RoundTask, progress: Progress, ends: _Ends) -> Iterable[Reported]:
-    """Return the reports of a round. The round is repeated until all shards agree on the ends of derived streams.
+    """Run a round, and return its reports. Repeat the round until all shards agree on the ends of derived streams.
 
     One run usually suffices. Another run is needed if timeouts at the end of the input cause the newest derived events,
     and operators that read these events depend on the time at the end.
@@ -214,7 +214,10 @@ class _Collected:
         )
 
     def take(self, label: str, variant: int, bodies: Sequence[bytes], *, is_first: bool) -> None:
-        """Collect the output of a task. Facts are taken from the first round only, because later rounds repeat them."""
+        """Collect a report of a task: facts about the histories, a shard's counts, or rows with a label.
+
+        Facts are taken from the first round only, because later rounds repeat them.
+        """
         documents = map(orjson.loads, bodies)
         if label == FACTS:
             for document in documents if is_first else ():

@@ -62,7 +62,9 @@ class History:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Facts about a history that was read. Facts of several parts can be added up, in the order of the parts.
+    """The number and the times of the events of a history, known once the history is read.
+
+    Facts of several parts can be added up, in the order of the parts.
 
     Attributes:
         first_us: Time of the earliest event. None without events.
@@ -107,7 +109,7 @@ class Source(NamedTuple):
 
 
 class HistoryPlace(NamedTuple):
-    """The destination of a portion or of facts. Executors sort portions and facts by it.
+    """The shard to which a portion of events or facts are sent, followed by the members by which executors sort them.
 
     Attributes:
         is_portion: False for facts, which come first.
@@ -176,7 +178,7 @@ def _is_divided(history: History) -> bool:
 
 
 def received(dealt: Iterable[Dealt]) -> tuple[int, Facts, Iterator[tuple[Source, Iterator[Portion]]]]:
-    """Split what was sent to a shard. Return the shard's index, its facts, and the portions of each source."""
+    """Split the input of a shard. Return the shard's index, its facts added up, and the portions of each source."""
     entries = iter(dealt)
     shard, facts = 0, Facts()
     for place, content in entries:

@@ -41,7 +41,7 @@ class InProcess:
     def decisions(
         self, histories: Mapping[str, History], observing: Sequence[tuple[int, Variant]], progress: Progress
     ) -> Sequence[Decision | DeciderState]:
-        """Return the decisions of variants, one variant after the other."""
+        """Return the decisions of variants, and the states of their deciders, computed one variant after the other."""
         outcomes: list[Decision | DeciderState] = []
         for numbered_variant in observing:
             outcomes += decided(histories, numbered_variant)

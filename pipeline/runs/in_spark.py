@@ -42,7 +42,7 @@ class InSpark:
     def decisions(
         self, histories: Mapping[str, History], observing: Sequence[tuple[int, Variant]], progress: Progress
     ) -> Sequence[Decision | DeciderState]:
-        """Return the decisions of variants, each in a task of its own."""
+        """Return the decisions of variants, and the states of their deciders, one Spark task for each variant."""
         tasks = self._context.parallelize(observing, len(observing)).flatMap(partial(decided, histories))
         return _SparkWork(self._context, progress).run(tasks.collect)
 

@@ -29,9 +29,8 @@ class Portion:
 def in_order(portions: Iterable[Portion], *, is_ordered: bool) -> Iterator[EventBatch]:
     """Yield the events of portions sorted by time, about ``BATCH_ROWS`` at a time. Equal times are sorted by place.
 
-    Portions are given in the order of ``first_us``. Portions that overlap in time are in memory together, for example
-    those of an unsorted file. If ``is_ordered``, portions are given in the order of their places, and times are
-    ignored.
+    The portions must be sorted by ``first_us``. Portions that overlap in time, such as those of an unsorted file, are
+    in memory together. With ``is_ordered``, the portions must be sorted by place, and times are ignored.
     """
     waiting: list[Portion] = []
     for portion in portions:

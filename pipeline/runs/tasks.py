@@ -62,7 +62,7 @@ class BacktestOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundTask:
-    """One round of a backtest. It is sent to the processes that run parts of the round.
+    """The work of one round of a backtest. It is sent to the processes that run the tasks of the round.
 
     Attributes:
         histories: The histories that the round reads, by stream.
@@ -90,7 +90,7 @@ class RoundTask:
         return any(history.options.times == "line" for history in self.histories.values())
 
     def reader(self) -> Callable[[Iterable[Part]], Iterator[Dealt]]:
-        """Return the function that reads parts of the histories. It works without the engine's modules."""
+        """Return the function that reads parts of the histories. Its process need not import the matcher."""
         return reading(self.histories, self.options.shards, self.plan.cuts)
 
     def handed_to(self, reported: Reported) -> Iterator[Dealt]:

@@ -18,7 +18,7 @@ SCHEMA_DDL = "shard INT, after STRING, position STRING, kind STRING, stream STRI
 
 
 class EventLogSource(DataSource):
-    """The format ``forestall_event_log``. Its options are those of ``EventLogOptions``."""
+    """Spark's data source ``forestall_event_log``, for the event log. Its options are those of ``EventLogOptions``."""
 
     source_options: ClassVar[EventLogOptions]
 

@@ -45,7 +45,10 @@ Offset = dict[str, str]
 
 @dataclass(frozen=True)
 class ShardRanges(InputPartition):
-    """The input of one Spark task: ranges of some shards, as (shard, after, until) with positions of the log."""
+    """The input of one Spark task: ranges of some shards, as (shard, after, until) with positions of the log.
+
+    A range begins after ``after`` and includes ``until``.
+    """
 
     ranges: tuple[tuple[int, str, str], ...]
 
@@ -288,10 +291,10 @@ def _to_rows(shard: int, after: str, page: Page) -> pa.RecordBatch:
 
 
 def _up_to(written: str, start: str, end: str) -> str:
-    """Return the end of a range. If results are written up to a position within the range, return this position.
+    """Return the end of a micro-batch's range of a shard: ``end``, or ``written`` if this is within the range.
 
-    So the results of a range are written completely or not at all, even if a new checkpoint reads the log again. If a
-    range is written, its derived events are ignored.
+    ``written`` is the position up to which results are written. So the results of a range are written completely or not
+    at all, even if a new checkpoint reads the log again. If a range is written, its derived events are ignored.
     """
     is_within = position_order(start) < position_order(written) < position_order(end)
     return written if is_within else end

@@ -90,7 +90,7 @@ def text_of(fields: Mapping[bytes, bytes], name: bytes) -> str:
 
 @contextmanager
 def reaching() -> Iterator[None]:
-    """Raise ``LogUnreachable`` if the server does not answer a call in the block."""
+    """Turn a connection error of the block into ``LogUnreachable``."""
     try:
         yield
     except (redis.ConnectionError, redis.TimeoutError) as error:

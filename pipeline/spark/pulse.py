@@ -20,7 +20,7 @@ Heartbeat = Callable[[], None]
 
 
 class Pulse(StreamingQueryListener):
-    """The heartbeat of a query, sent after each micro-batch, and about once a second while no entries arrive.
+    """A listener that sends the heartbeat of a query: after each micro-batch, and about once a second without entries.
 
     Spark calls the listener in the thread that runs the query. So while this thread waits, there is no heartbeat.
     ``committed`` receives Spark's JSON about each micro-batch.

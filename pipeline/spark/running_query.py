@@ -35,11 +35,11 @@ log = structlog.get_logger(__name__)
 
 
 class RunningQuery(ABC, Generic[_Row]):
-    """A query from a source to a sink on the driver. Subclasses define the errors for failures.
+    """A streaming query from a source to a sink that runs on the driver. Subclasses define the errors for failures.
 
-    ``read_rows`` converts a collected micro-batch to rows. The sink is called on the driver with the rows and the
-    number of each micro-batch, and after a crash again with the same rows and number. If the sink ended the query by an
-    exception, ``sink_error`` has the exception.
+    ``read_rows`` converts a collected micro-batch to rows. The sink is called with the rows and the number of each
+    micro-batch, and after a crash again with the same rows and number. If the sink ended the query by an exception,
+    ``sink_error`` has the exception.
     """
 
     def __init__(

@@ -22,9 +22,9 @@ TASK_ENVIRONMENT = {_ROLE: _TASK}
 
 @contextmanager
 def matcher_workers(context: SparkContext, *, are_tasks: bool = False) -> Iterator[None]:
-    """Use separate Python workers for the steps that are planned in the block.
+    """Let the steps that are planned in the block run in Python workers of their own, separate from other steps.
 
-    Separate workers keep their kernels and the states of their shards. Shared workers might read in one micro-batch and
+    These workers keep their kernels and the states of their shards. Shared workers might read in one micro-batch and
     match in the next. With ``are_tasks``, the workers run continuous tasks, and their daemon has loaded the kernels.
     """
     context.environment[_ROLE] = _TASK if are_tasks else _MATCHER
