@@ -86,5 +86,5 @@ def _prefix_of(body: bytes) -> tuple[int, bytes]:
 
 
 def sections_below(sections: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:
-    """Return the sections whose names begin with ``<prefix>/``. The returned names lack this prefix."""
+    """Return the sections whose names begin with ``<prefix>/``. The prefix is removed from their names."""
     return {name[len(prefix) + 1 :]: body for name, body in sections.items() if name.startswith(f"{prefix}/")}

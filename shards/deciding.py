@@ -51,12 +51,12 @@ class Deciders:
         self._deciders = {key: decider for key, decider in self._deciders.items() if key[0] != stream}
 
     def states(self) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-        """Return the stream, the name and the state of every decider that has received observations."""
+        """Yield the stream, the name and the state (plain JSON) of every decider that has received observations."""
         return ((stream, name, decider.to_json()) for (stream, name), decider in self._deciders.items())
 
 
 def grouped(observed: Iterable[Observation]) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
-    """Group the summaries of observations by (stream, name of the decider). The groups are sorted by this pair."""
+    """Group the summaries of observations by stream and name of the decider, sorted by this pair."""
     summaries: defaultdict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for observation in observed:
         summaries[observation.stream, observation.decider].append(observation.summary)

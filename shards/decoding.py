@@ -34,7 +34,10 @@ def decode_batches(bodies: Sequence[bytes]) -> list[EventBatch | BatchFormatErro
 
 
 def _decoded(body: bytes) -> EventBatch | BatchFormatError:
-    """Decode a batch, and check that no offset in its arrays points outside. ``_fault_of`` checks the values."""
+    """Decode a batch, and check that no offset in its arrays points outside the data.
+
+    The values are not checked here, but by ``_fault_of``.
+    """
     try:
         batch = EventBatch.from_bytes(body)
         batch.columns.validate(full=True)

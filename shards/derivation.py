@@ -37,7 +37,7 @@ class Derivation:
                 place.order(is_ordered=feeds.is_ordered(stream), is_inner=feeds.is_inner(stream))
 
     def promises(self) -> dict[str, int | None]:
-        """Return the promise of this shard to each stream that is fed through the log.
+        """Return the promise of this shard to each derived stream with re-keyed events, which arrive through the log.
 
         A promise is the time before which this shard adds no more events to the stream. It is None if it is unknown.
         """

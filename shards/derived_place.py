@@ -30,7 +30,7 @@ class EndTime(NamedTuple):
 
 
 class DerivedPlace(Place):
-    """Passes the events of a derived stream to the hosts.
+    """The place of a derived stream: sorts the stream's events if necessary, and passes them to the hosts.
 
     If all events come from one place of the same shard, their order does not depend on batch boundaries, and they are
     processed at once. Events from several places are buffered until the watermark has passed their time. They are then
@@ -93,7 +93,7 @@ class DerivedPlace(Place):
         return self.logged_us is None or all(bool((batch.time_us >= self.logged_us).all()) for batch in batches)
 
     def tick(self, entry: Entry, time_us: int) -> Iterator[Step]:
-        """Store the time before which the log adds no more events. ``advance_time`` applies it later."""
+        """Store ``time_us``, the time before which the log adds no more events. ``advance_time`` applies it later."""
         self.logged_us = time_us if self.logged_us is None else max(self.logged_us, time_us)
         return iter(())
 
@@ -226,7 +226,7 @@ def place_of(declaration: StreamDeclaration, route: str, kinds: Mapping[str, Kin
 
 
 def declared_place(declaration: StreamDeclaration, route: str, kinds: Mapping[str, Kind]) -> Place:
-    """Create a place with the hosts that every stream has (``Kind.is_resident``)."""
+    """Create the place of a newly declared stream, with the hosts that every stream has (``Kind.is_resident``)."""
     resident = (kind for kind in kinds.values() if kind.is_resident)
     return place_of(declaration, route, kinds, {kind.name: kind.host(declaration, route) for kind in resident})
 

@@ -83,7 +83,7 @@ class EventGroup:
 
 
 def quarantine_note(entry: StoredEntry, reason: str) -> StoredEntry:
-    """Create the entry that replaces a quarantined entry. The shard makes a dead letter of it."""
+    """Create the entry that the shard reads instead of a quarantined entry. The shard makes a dead letter of it."""
     body = orjson.dumps({"kind": entry.kind, "size_bytes": len(entry.body), "reason": reason})
     return StoredEntry(position=entry.position, kind=QUARANTINED, stream=entry.stream, route=entry.route, body=body)
 

@@ -154,7 +154,7 @@ class Feeds:
         return self._hosts(is_rekeyed=True)
 
     def is_ordered(self, stream: str) -> bool:
-        """Return whether a stream's events must be sorted, because they come from several places or are merged."""
+        """Return whether a stream's events must be sorted, because several places or operators feed the stream."""
         return stream in self.logged or len(self.direct.get(stream, ())) > 1 or stream in self._merged
 
     def is_inner(self, stream: str) -> bool:
@@ -208,7 +208,7 @@ class Feeds:
         }
 
     def check(self, stream: str, feed: Feed) -> None:
-        """Refuse a feed that would close a cycle of streams or make a chain of streams too long.
+        """Raise ``ControlRecordError`` if a feed would close a cycle of streams, or make a chain of streams too long.
 
         Ended feeds are ignored. The message of the error names the streams.
         """

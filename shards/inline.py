@@ -32,7 +32,7 @@ class Decided(NamedTuple):
 
 
 class InlineShards:
-    """Shards in this process, with their states, their logs, and the derived events that they send to other shards."""
+    """Shards that run in this process, with their logs. They also carry re-keyed events to each other's logs."""
 
     def __init__(self, shards: int, kinds: Mapping[str, Kind] = KINDS_BY_NAME) -> None:
         self.states = [ShardState(shard, kinds=kinds) for shard in range(shards)]
@@ -63,7 +63,7 @@ class InlineShards:
         self._deciders.forget(stream)
 
     def _is_over(self, stream: str, shard: int, position: str) -> bool:
-        """Return whether an entry at ``position`` is older than the last removal of its stream."""
+        """Return whether an entry of a stream is ignored, because the stream was removed after the entry's position."""
         return stream in self._ended and int(position.partition("-")[2]) <= self._ended[stream][shard]
 
     def feed(self, stream: str, batch: EventBatch, route: str = "") -> None:
@@ -114,7 +114,10 @@ class InlineShards:
         return [len(entries) for entries in self._waiting]
 
     def step(self, shard: int, entries: int) -> list[RowBlock]:
-        """Match the next entries of a shard as one micro-batch. Append re-keyed events to the logs of their shards."""
+        """Match the next entries of a shard as one micro-batch, at most ``entries``, and return the rows.
+
+        Re-keyed events are appended to the logs of the shards of their keys.
+        """
         step_entries = [self._waiting[shard].popleft() for _ in range(min(entries, len(self._waiting[shard])))]
         rows = self.states[shard].advance(step_entries)
         self._forward(rows)
@@ -129,7 +132,7 @@ class InlineShards:
         return rows
 
     def decide(self, stream: str | None = None) -> list[RowBlock]:
-        """Match all entries, and append the decisions that follow from the observations since the last call.
+        """Match all entries, and append to the logs what deciders conclude from the observations since the last call.
 
         If ``stream`` is given, the observations of other posted streams are left for a later call.
         """
@@ -149,8 +152,8 @@ class InlineShards:
         """Simulate a pause without events, in which time advances a little in the streams that feed others.
 
         Each posted stream that feeds others gets a tick just after its newest time. Ticks are repeated until they are
-        later than the newest events of all streams that are fed through the log. A posted stream without events gets no
-        tick, so the streams derived from it wait. A stream that only has operators on further keys gets one tick at its
+        later than the newest events of all streams with re-keyed events. A posted stream without events gets no tick,
+        so the streams derived from it wait. A stream that only has operators on further keys gets one tick at its
         newest time.
         """
         rows = self.settle()
@@ -172,7 +175,7 @@ class InlineShards:
         return rows + self.settle()
 
     def finish(self) -> list[RowBlock]:
-        """Finish a finite input, stream by stream. A stream is finished after the streams that feed it.
+        """Finish a finite input, stream by stream, and return the rows. A stream is finished after its sources.
 
         First, each posted stream gets a tick at its newest time in all shards, as in a service. Once the sources of a
         derived stream are finished, its time advances to its newest event in all shards.

@@ -117,7 +117,10 @@ Decided: TypeAlias = tuple[int, Mapping[str, Any]]
 
 
 class Output:
-    """The output of a host for a batch or for an advance of time. By default it is empty."""
+    """The output of a host for a batch or for an advance of time: results, and events for derived streams.
+
+    By default it is empty.
+    """
 
     __slots__ = ()
 
@@ -152,12 +155,15 @@ Renderer: TypeAlias = Callable[[Output, Origin], Iterable[Result]]
 
 
 def own_results(output: Output, origin: Origin) -> Iterable[Result]:
-    """Return the results that an output makes itself. This is the default renderer of a shard."""
+    """Return the results that an output makes itself.
+
+    A shard uses this function unless ``ShardState.render`` sets another.
+    """
     return output.results(origin)
 
 
 def no_results(output: Output, origin: Origin) -> Iterable[Result]:
-    """Return no results. This is a renderer for callers that need only the state."""
+    """Return no results, for callers that need only the state (``ShardState.render``)."""
     return ()
 
 
@@ -243,7 +249,7 @@ class Running(ABC):
         return {}
 
     def observed(self) -> Iterator[Observation]:
-        """Return the observations since the last call, for deciders (``shards.deciding``).
+        """Yield the observations (summaries of processed events) since the last call, for deciders.
 
         Observations are small and never saved.
         """
@@ -286,9 +292,9 @@ class Host(Running):
         return NO_OUTPUT
 
     def learn(self, followed: ConstraintsOn | None, open_keys: Callable[[], NDArray[np.uint64]]) -> None:
-        """Receive the open traces of the stream. They may be older than the host. The place calls this after ``start``.
+        """Receive the open traces and the constraints of the stream. The place calls this after ``start``.
 
-        The arguments are the members of ``Traces``.
+        The traces may be older than the host. The arguments are the members of ``Traces``.
         """
 
     @abstractmethod
@@ -373,10 +379,10 @@ class Kind(ABC):
     def exercise_for(
         self, definitions: Sequence[Definition], declaration: StreamDeclaration, constraints: Mapping[str, Any] | None
     ) -> str:
-        """Return an exercise that compiles the kernels of these operators at one place only.
+        """Return an exercise: the name of a function that, when called, compiles the kernels of these operators.
 
-        By default it compiles all kernels of the kind (``exercise``). ``constraints`` is the document of the
-        constraints that the traces follow, or None.
+        By default it compiles all kernels of the kind (``exercise``). The operators run at one place of the stream.
+        ``constraints`` is the document of the constraints that the traces follow, or None.
         """
         return self.exercise
 
@@ -502,7 +508,10 @@ class DocumentKind(Kind):
         return (), ()
 
     def inner_streams(self, name: str) -> Sequence[str]:
-        """Return the derived streams between the parts of an operator. They are removed together with the operator."""
+        """Return the names of the inner streams that connect the parts of an operator.
+
+        They are removed with the operator.
+        """
         return ()
 
     def advice_on_ranges(self, stream: str, key: str) -> str:

@@ -143,7 +143,7 @@ class Place:
         return self._hosts[kind]
 
     def start(self, definition: Definition, start: Start) -> None:
-        """Start an operator. Its host receives the stream's open traces and constraints."""
+        """Start an operator, and pass the stream's open traces and constraints to its host."""
         host = self.host(definition.kind)
         host.start(definition, start)
         for other_host in self._hosts.values():
@@ -158,10 +158,10 @@ class Place:
     def measures(self) -> dict[str, int | None]:
         """Return metrics of the hosts and of event time.
 
-        The name of a host's metric begins with the kind of the host, unless the kind is resident. ``late_dropped``,
-        ``late_dead_lettered`` and ``late_processed`` count late events so far. ``waiting`` counts events in the reorder
-        buffer. ``watermark_us`` is the event time reached, or None before the first event. ``lateness_us`` is present
-        if the lateness is measured.
+        The name of a host's metric begins with the kind of the host, unless every stream has such a host
+        (``Kind.is_resident``). ``late_dropped``, ``late_dead_lettered`` and ``late_processed`` count late events so
+        far. ``waiting`` counts events in the reorder buffer. ``watermark_us`` is the event time reached, or None before
+        the first event. ``lateness_us`` is present if the lateness is measured.
         """
         buffer = self._buffer
         return {
@@ -182,7 +182,10 @@ class Place:
         return lateness if isinstance(lateness, AutoLateness) else None
 
     def observed(self) -> Iterator[Observation]:
-        """Yield the observations since the last call, for deciders."""
+        """Yield the observations since the last call, for deciders.
+
+        They are the observations of the hosts, and the lags of events if the lateness is measured.
+        """
         rules, lags = self._measured, self._lags
         if rules is not None and self._lateness_us is not None and lags.events:
             summary = lateness_summary(rules, self._lateness_us, self._change, lags)
@@ -197,7 +200,7 @@ class Place:
         return max((newest_us for newest_us in times if newest_us is not None), default=None)
 
     def check(self, declaration: StreamDeclaration) -> None:
-        """Refuse a declaration that changes keys or ties, because open traces were read under the earlier one."""
+        """Raise an error if a declaration changes keys or ties, because open traces were read under the earlier one."""
         for name in _READ:
             if getattr(declaration, name) != getattr(self.declaration, name):
                 raise ControlRecordError(

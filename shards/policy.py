@@ -45,11 +45,11 @@ class OldestFirst:
 
 
 def in_turns(decoded: Sequence[Decoded], derivation: Derivation, policy: Policy) -> Iterator[Sequence[Decoded]]:
-    """Yield blocks of entries to be matched together. A block has entries of one place. The policy chooses the order.
+    """Yield blocks of entries to be matched together, in the order that the policy chooses.
 
-    If places take part in derivation, a block has all entries of its place. Otherwise it has consecutive entries. If an
-    event of these places is late, results could depend on the order of places. The blocks then have consecutive entries
-    and follow the order of the log.
+    A block has entries of one place. If places take part in derivation, a block has all entries of its place. Otherwise
+    it has consecutive entries. If an event of these places is late, results could depend on the order of places. The
+    blocks then have consecutive entries and follow the order of the log.
     """
     blocks = [list(block) for _, block in groupby(decoded, _place_of)]
     waiting: dict[PlaceKey, list[list[Decoded]]] = {}

@@ -192,7 +192,7 @@ class RowBlock:
 
 
 def results_of(blocks: Iterable[RowBlock]) -> list[RowBlock]:
-    """Return the blocks without re-keyed events, because these are not results but go to the log."""
+    """Return the blocks with results. Blocks of re-keyed events are left out, because they only go to the log."""
     return [block for block in blocks if block.found.events is None]
 
 

@@ -173,7 +173,7 @@ class ShardState:
         return [replace(observation, summary={**observation.summary, "shard": self.shard}) for observation in observed]
 
     def promises(self) -> dict[str, int | None]:
-        """Return the promise of this shard to each derived stream that is fed through the log.
+        """Return the promise of this shard to each derived stream with re-keyed events, which arrive through the log.
 
         A promise is the time in microseconds before which this shard adds no more events, or None if it is unknown.
         """
@@ -181,7 +181,7 @@ class ShardState:
 
     @property
     def routed(self) -> frozenset[str]:
-        """The streams with operators on further keys."""
+        """The names of the streams of which operators use further keys."""
         return frozenset(stream for stream, route in self._places if route)
 
     @property
@@ -426,7 +426,7 @@ class ShardState:
         return self._safe_control(RecordKind(entry.kind), entry)
 
     def _safe_control(self, kind: RecordKind, entry: Entry) -> Iterable[Step]:
-        """Apply a control record. It is read completely before any state changes, so a failure changes nothing."""
+        """Apply a control record. If it fails, no state has changed, because the record is read completely first."""
         try:
             record = decode_control(kind, entry.body)
             if self._stops.ignores(entry.stream, record):
@@ -449,7 +449,11 @@ class ShardState:
             yield from place.started(entry)
 
     def _of_time(self, record: ControlRecord, entry: Entry) -> Iterator[Step]:
-        """Yield the steps of a record about time or the end of traces. All routes of a stream share the same time."""
+        """Apply a control record that is no start or stop of an operator, and yield its steps.
+
+        Declarations and times apply at all places of the stream, because its routes share the same time. The end of a
+        trace applies to the correlation key only.
+        """
         main, places = self._declared(entry), self._places_of(entry.stream)
         match record:
             case StreamOn(declaration):

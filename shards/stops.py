@@ -33,7 +33,7 @@ STOPPED = "stopped"
 
 
 def stop_note(until: str, records: str, entry: StoredEntry) -> StoredEntry:
-    """Create the note that stops operators of a shard. From ``entry`` on, the operators receive no events.
+    """Create an entry (the note) that stops operators of a shard. It precedes ``entry`` in what the shard reads.
 
     ``until`` is the position of the last control record of the pause. ``records`` is a JSON list of the pause's
     records, each with stream, kind, and body as text.
@@ -61,7 +61,7 @@ class Stops:
         return frozenset(self._pending)
 
     def begin(self, note: Entry, position: str) -> list[_Stopped]:
-        """Return the operators that a note stops.
+        """Return the operators that the stop note ``note`` stops.
 
         There are none if they are already stopped, or if their pause is not after ``position``.
         """

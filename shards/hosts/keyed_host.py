@@ -146,7 +146,7 @@ class KeyedOperator(Operator, Generic[State]):
 
 
 class KeyedHost(Host):
-    """Host of operators that are independent of each other. ``operator`` is the function that creates an operator."""
+    """Host of operators that run independently of each other. ``operator`` is the function that creates an operator."""
 
     has_traces: ClassVar[bool] = True
     """Whether operators need the traces of the stream."""

@@ -40,10 +40,10 @@ class TraceEnds:
             self._idle.load_arrays(arrays)
 
     def marked(self, batch: EventBatch, newest_us: int | None) -> tuple[EventBatch, NDArray[np.int64]]:
-        """Insert ends of traces into a batch. Return the batch, and the newest event time up to each of its rows.
+        """Insert rows into a batch where traces exceed the idle timeout, and follow the batch's traces.
 
-        ``newest_us`` is the newest event time before the batch. An end is inserted where a trace exceeds the idle
-        timeout.
+        Return the batch, and the newest event time up to each of its rows. ``newest_us`` is the newest event time
+        before the batch.
         """
         times_us = batch.time_us if newest_us is None else np.maximum(batch.time_us, newest_us)
         now_us = np.maximum.accumulate(times_us)
@@ -70,7 +70,7 @@ class TraceEnds:
             self._idle.forget(np.array([key_hash(key)], np.uint64))
 
     def stop(self) -> None:
-        """Stop to follow traces and forget the open ones, because no operator needs their ends any more."""
+        """Stop following traces, and forget the open ones, because no operator needs their ends any more."""
         self._idle = None
 
     def keep(self, is_kept: KeyChoice) -> None:

@@ -54,7 +54,7 @@ class Variant:
 
     @cached_property
     def declarations(self) -> dict[str, StreamDeclaration]:
-        """The declared streams."""
+        """The declarations of the streams, by name."""
         return {name: record.declaration for name, record in self.records if isinstance(record, StreamOn)}
 
     @cached_property
@@ -75,7 +75,7 @@ class Variant:
 
     @cached_property
     def operators(self) -> list[tuple[str, Definition]]:
-        """The operators of all kinds, each with its stream."""
+        """The operators of all kinds, each with the stream that it reads."""
         return [
             (name, definition)
             for name, record in self.records
@@ -84,14 +84,14 @@ class Variant:
 
     @cached_property
     def active(self) -> frozenset[str]:
-        """The streams whose events can have results: posted streams, and streams with operators or constraints."""
+        """The streams that a run has to match: posted streams, and streams with operators or constraints."""
         constrained = {name for name, record in self.records if isinstance(record, ConstraintsOn)}
         posted = {name for name, declared in self.declarations.items() if not declared.derived}
         return frozenset(constrained | posted | {name for name, _ in self.operators})
 
     @cached_property
     def feeds(self) -> Feeds:
-        """The derived streams that the operators feed."""
+        """The feeds of the operators: which operator feeds which derived stream."""
         feeds = Feeds({})
         for stream, definition in self.operators:
             feed = KINDS_BY_NAME[definition.kind].feed(definition)
@@ -177,7 +177,7 @@ class RoundPlan:
 
     @cached_property
     def rounds(self) -> tuple[tuple[str, ...], ...]:
-        """The streams of each round, of all variants. A stream follows the streams that feed it."""
+        """The streams that each round matches for the first time, over all variants. A stream follows its sources."""
         active = {name for variant in self.variants for name in variant.active}
         numbers = {name: number for name, number in self._numbers.items() if name in active}
         last_round = max(numbers.values(), default=-1)
@@ -212,8 +212,8 @@ class RoundPlan:
     def ticked(self, number: int, variant: int, newest_us: Mapping[str, int]) -> Iterator[tuple[str, int]]:
         """Yield the streams that advance to their final time in a round, each with this time.
 
-        These are posted streams and streams fed through the log, if all their events are available. Streams derived
-        within the shard are left out, because they follow their sources.
+        These are the posted streams, and the derived streams with re-keyed events, whose events are complete. Streams
+        derived within the shard are left out, because they follow their sources.
         """
         rules = self.variants[variant]
         for name, time_us in rules.times(newest_us).items():
@@ -240,7 +240,7 @@ class RoundPlan:
         return frozenset(repeated_streams.union(self.rounds[number]))
 
     def repeated(self, number: int, variant: int) -> Mapping[str, Repeated]:
-        """Return the streams that a round reads again for a variant."""
+        """Return the streams that a round reads again for a variant, by name, with the operators that run again."""
         return self._repeated[number, variant]
 
     def begun(self, number: int, variant: int, shard: int) -> tuple[ShardState, list[RowBlock]]:
@@ -267,9 +267,10 @@ class RoundPlan:
         return replace(record, operator=KINDS_BY_NAME[record.operator.kind].silenced(record.operator))
 
     def _runs(self, number: int, variant: int, stream: str, definition: Definition) -> bool:
-        """Return whether a round runs an operator. In a repeated stream, only the listed operators run.
+        """Return whether a round runs an operator for a variant.
 
-        In another stream, an operator runs unless it is a join input whose events are merged in a later round.
+        In a stream that the round reads again, only the operators of ``Repeated`` run. In another stream, an operator
+        runs unless it is a join input whose events are merged in a later round.
         """
         repeated_streams = self.repeated(number, variant)
         if stream in repeated_streams:
@@ -281,7 +282,7 @@ class RoundPlan:
 
     @cached_property
     def _numbers(self) -> Mapping[str, int]:
-        """The number of the first round of each stream.
+        """The number of the first round that matches each stream.
 
         Raises ``RoundsImpossible`` if variants derive streams in opposite directions.
         """
@@ -305,9 +306,10 @@ class RoundPlan:
         return by_round
 
     def _read_again(self, number: int, variant: Variant) -> dict[str, Repeated]:
-        """Return the streams to read again in a round, each with the operators that run again.
+        """Return the streams that a round has to read again, each with the operators that run again.
 
-        They are the streams of the join inputs that are merged in this round, and the streams that feed these.
+        They are the streams of join inputs that wait for this round, because another input of the join is complete only
+        now. The streams that feed these within the shard are read again, too.
         """
         operators: dict[str, set[tuple[str, str]]] = {}
         silent: dict[str, set[str]] = {}
@@ -373,7 +375,10 @@ def run_exercises(plan: RoundPlan) -> list[str]:
 
 
 def _variant_exercises(variant: Variant) -> Iterator[str]:
-    """Yield an exercise for each place of a variant. Constraints apply only at places of the correlation key."""
+    """Yield exercises that compile the kernels of a variant, for each place.
+
+    Constraints apply only at places of the correlation key.
+    """
     places = {(name, "") for name in variant.active} | {
         (name, definition.inputs[0].key) for name, definition in variant.operators
     }

@@ -66,7 +66,7 @@ class VariantCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RoundRows:
-    """Results of one kind, from one shard in a round.
+    """Results of one kind, or differences between variants, from one shard in a round.
 
     Attributes:
         label: The name of the kind of result for rows of the first variant, and for suspensions of any variant. For
@@ -122,7 +122,7 @@ class ShardRound:
 
     @property
     def handed_on(self) -> Iterator[tuple[int, str, EventBatch]]:
-        """The events derived so far that a later round must read. Each batch comes with its variant and its stream."""
+        """The events derived so far that a later round reads, as batches, each with its variant and its stream."""
         for variant, variant_shard in enumerate(self._states):
             for stream, events in variant_shard.handed_on.items():
                 yield variant, stream, EventBatch.joined(events)
@@ -185,7 +185,7 @@ class ShardRound:
     def finish(
         self, newest_us: Mapping[str, int], ends_us: Sequence[Mapping[str, int]] | None = None
     ) -> Iterator[RoundRows]:
-        """Finish the events. Yield the last rows, and then the results in which variants differ.
+        """Finish the round. Yield the last rows, and then the results in which variants differ.
 
         ``newest_us`` has the newest event time of each posted stream with events, over all shards. ``ends_us`` has, for
         each variant, the newest event time of each derived stream. It is None if no times are known, or if there is
@@ -265,8 +265,8 @@ class _VariantShard:
     def _new_rows(self, block: RowBlock) -> RowBlock | None:
         """Return the rows of a block that no earlier round has reported, or None if there are none.
 
-        In a stream that the round reads again, the rows of silent operators are not new. Rows that name another stream
-        than the place's are always new.
+        In a stream that the round reads again, rows of silent operators (``Repeated.silent``) are not new. Rows of
+        another stream than the place's are always new.
         """
         if block.stream not in self._repeated or block.found.stream:
             return block
@@ -286,7 +286,7 @@ class _VariantShard:
                 self.handed_on.setdefault(stream, []).append(EventBatch.from_events(events))
 
     def _listed(self, block: RowBlock) -> dict[str, list[Event]]:
-        """Return the derived events that only later rounds read, grouped by stream. Re-keyed events are left out."""
+        """Return the events among derived rows that only later rounds read, by stream, without the re-keyed events."""
         by_stream: dict[str, list[Event]] = {}
         for body in map(orjson.loads, block.found.bodies.to_pylist()):
             stream = body["into"]

@@ -143,7 +143,7 @@ class RunningAggregate(Operator):
         return self._results(self._run.advance_time(watermark_us))
 
     def end_trace(self, key: str, time_us: int | None) -> AggregateResults:
-        """End the windows that close with the transaction of a key."""
+        """End the windows that close with the transaction of a key, at ``time_us`` or at the time reached (None)."""
         when_us = self._now_us if time_us is None else time_us
         return self._results([] if when_us is None else self._run.end_key(key_hash(key), when_us))
 

@@ -62,7 +62,7 @@ _PLACED = 16  # length of the order number at the beginning of a re-keyed event'
 
 @dataclass(frozen=True, slots=True)
 class EventReader:
-    """Reads from events the columns that an aggregate needs."""
+    """Converts events to the columns that an aggregate needs: times, groups, and the arguments of its values."""
 
     body: AggregateBody
     _where: EventExpression | None
@@ -100,9 +100,9 @@ class EventReader:
                 yield from (f"values, {value.name}: {sentence}" for sentence in expression.null_comparisons({}))
 
     def columns(self, batch: EventBatch, declaration: StreamDeclaration) -> EventColumns:
-        """Return the columns of a batch. Each of their rows is an event, a retraction or the end of a transaction.
+        """Convert a batch to columns.
 
-        Events that do not satisfy ``where`` are left out.
+        A row is an event that satisfies ``where``, a retraction, or the end of a transaction.
         """
         is_revocable = declaration.derived and not self.body.is_final
         columns, ops = columns_of_events(batch), _ops(batch, declaration, is_revocable=is_revocable)
@@ -225,7 +225,7 @@ def is_moved(body: AggregateBody, declaration: StreamDeclaration) -> bool:
 
 
 def reading_of(body: AggregateBody) -> str:
-    """Return a hash of the members of an aggregate that decide the content and the shard of a re-keyed event.
+    """Return a hash of the members of an aggregate that determine the content and the shard of its re-keyed events.
 
     Saved events contain the hash, so the hash of a body must remain the same in later releases.
     """
@@ -276,7 +276,7 @@ def _forms(
 
 
 def rows_of_reading(body: AggregateBody, reading: str, batch: EventBatch) -> NDArray[np.int64]:
-    """Return the rows of a batch whose events were re-keyed for the version with the hash ``reading``.
+    """Return the rows of a batch that were re-keyed for the version of the aggregate with the hash ``reading``.
 
     Events of earlier releases have no hash. Their rows are included if they have as many columns as ``body`` needs.
     """
@@ -341,7 +341,7 @@ def are_revocable(batch: EventBatch) -> bool:
 
 
 def _key_text(group: Sequence[Scalar]) -> str:
-    """Return the only value of a group if it can be a key, and otherwise the group as text."""
+    """Return the key of a re-keyed event: the group as text, or the group's only value if this can be a key."""
     own = key_of(group[0]) if len(group) == 1 else None
     return group_text(group) if own is None else own
 

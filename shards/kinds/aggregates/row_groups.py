@@ -39,7 +39,7 @@ class RowGroups:
             self._tables = [_groups(self._body, version) for version in versions]
 
     def parts(self, batch: EventBatch) -> Iterator[EventBatch]:
-        """Split a batch into parts, which limits the number of (event, group) pairs in each part."""
+        """Split a batch so that each part has a limited number of (event, group) pairs."""
         most = max((groups.most_at_once for groups in self._tables), default=0)
         size = max(1, _PAIRS_AT_ONCE // max(1, most))
         for begin in range(0, len(batch), size):

@@ -63,7 +63,7 @@ class JoinExpression:
 
 
 def body_of(document: Mapping[str, Any], tables: ReadTables = lambda: None) -> JoinBody:
-    """Parse the document of a join. Lookups in its expressions read ``tables``."""
+    """Parse the document of a join, with the expressions in ``return``. Their lookups read ``tables``."""
 
     def expression(text: str, aliases: Sequence[str], *, takes_totals: bool) -> JoinExpression:
         return _parsed(text, aliases, "return", tables, takes_totals=takes_totals)
@@ -72,7 +72,7 @@ def body_of(document: Mapping[str, Any], tables: ReadTables = lambda: None) -> J
 
 
 def condition_of(body: JoinBody, tables: ReadTables = lambda: None) -> JoinExpression | None:
-    """Parse the condition of a join. Return None if the join has none."""
+    """Parse the condition ``where`` of a join, whose lookups read ``tables``. Return None if the join has none."""
     aliases = [join_input.alias for join_input in body.inputs]
     return None if body.where is None else _parsed(body.where, aliases, "where", tables)
 

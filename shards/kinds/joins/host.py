@@ -112,8 +112,8 @@ class RunningJoin(Operator):
     def load(self, saved: SavedHost) -> None:
         """Restore the state that ``dump`` saved.
 
-        If rows on disk are lost, this raises ``StateLost``. A join whose rows may be lost (``may_be_lost``) starts
-        empty and is suspended instead.
+        If rows on disk are lost, this raises ``StateLost``. With ``spilled.may_be_lost``, the join starts empty and is
+        suspended instead.
         """
         try:
             self._run.load(saved.head, saved.sections)
@@ -206,7 +206,7 @@ class RunningJoin(Operator):
 
 
 class JoinHost(KeyedHost):
-    """Host of one join. Each join reads a merged stream of its own, so each join has a place of its own."""
+    """Host of one join. Each join reads an inner stream of its own, so each join also has a place of its own."""
 
     has_traces = False
     saved_as = "joins"

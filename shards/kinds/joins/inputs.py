@@ -88,7 +88,7 @@ class MergedOutput(Output):
     found: Iterable[Merged]
 
     def derived(self) -> Iterator[tuple[str, EventBatch]]:
-        """Return the merged events that remain in their shard, with the names of their streams."""
+        """Yield the merged events that keep their keys and so remain in their shard, by name of their stream."""
         return ((merged.into, merged.events) for merged in self.found if not merged.is_rekeyed and len(merged.events))
 
     def results(self, origin: Origin) -> Iterator[Result]:
@@ -170,7 +170,7 @@ class JoinInputHost(Host):
             self.ruled_out.restart(definition.name)
 
     def learn(self, followed: ConstraintsOn | None, open_keys: Callable[[], NDArray[np.uint64]]) -> None:
-        """Start to follow the constraints of the stream, if an input has ``closed_by: workflow``.
+        """Start to follow the constraints of the stream, if an input needs them (``closed_by: workflow``).
 
         The first events of traces that are already open were not seen. So constraints finish no input in these traces.
         """
@@ -392,10 +392,10 @@ class JoinInputHost(Host):
     def _watched(
         self, name: str, batch: EventBatch, marks: NDArray[np.int8]
     ) -> tuple[NDArray[np.intp], EventBatch | None]:
-        """Count the keys of rows for the decider, and separate rows to pass on from refused events.
+        """Count the keys of an input's rows for the decider, in a join with ``wait: auto``. Return the rows to pass on.
 
-        A row is passed on if its key is a whole number. The end of an idle trace is passed on too, although it lacks
-        the text of its key.
+        These are the rows whose keys are whole numbers. The end of an idle trace is passed on too, although it lacks
+        the text of its key. The second result has the refused events, or is None.
         """
         is_event = ~np.isin(marks, (_CLOSING, _RETRACTING))
         is_whole, keys = whole_numbers(batch.columns.column("key"))
@@ -442,7 +442,8 @@ def _keyed_by(
 ) -> tuple[EventBatch, NDArray[np.intp], NDArray[np.bool_]]:
     """Re-key rows by the value at a path. Return the rows, their indices in ``batch``, and a mask of unusable values.
 
-    An event (``is_event``) without a usable key gets a key of its own. Other rows without a usable key are dropped.
+    An event (``is_event``) without a usable key gets a key of its own, which contains the input's ``alias``. Other rows
+    without a usable key are dropped.
     """
     columns = batch.columns
     attributes = [attributes_of(text) for text in columns.column("data").to_pylist()]

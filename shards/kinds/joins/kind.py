@@ -215,7 +215,7 @@ class JoinKind(DocumentKind):
         return explain(_body(definition.body))
 
     def figures(self, definition: Definition, counts: Mapping[str, int]) -> tuple[Sequence[str], Mapping[str, int]]:
-        """Return sentences about the rate and the state of each input, and the counts without a sentence."""
+        """Return sentences about the rate and the state of each input, and the counts that no sentence mentions."""
         from joins import FIGURE, figures  # noqa: PLC0415 - takes long
 
         other_counts = {name: count for name, count in counts.items() if FIGURE not in name}

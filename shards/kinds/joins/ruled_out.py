@@ -41,7 +41,7 @@ class _Version:
         self._answers: dict[tuple[int, tuple[str, ...]], bool] = {}
 
     def moved(self, state: int, event_type: str) -> int:
-        """Return the index of the next monitor state, or ``_RELEASED`` if the trace is not monitored any more."""
+        """Return the index of the state after an event, or ``_RELEASED`` if the trace is no longer monitored."""
         number = self._moves.get((state, event_type))
         if number is None:
             number = self._moves[state, event_type] = self._move(state, event_type)
@@ -91,7 +91,7 @@ class RuledOut:
             self._versions[record.version] = _Version(record.name, record.document, self._ties)
 
     def restart(self, name: str) -> None:
-        """Forget in which traces an input is finished. The next event of each trace may report the input again."""
+        """Forget in which traces an input is finished, so that the next event of each trace may report this again."""
         for trace in self._traces.values():
             trace.finished -= {name}
 

@@ -121,7 +121,7 @@ def _ids(
 
 
 def _comma_rows(rows: pa.Array | None) -> Sequence[Texts]:
-    """Return a comma and the row of FOR EACH ROW as parts of a text, or no parts if there are no rows."""
+    """Return the parts of a text with a comma and the row of FOR EACH ROW, for each match. Without rows, no parts."""
     return () if rows is None else (",", rows)
 
 
@@ -260,7 +260,7 @@ def match_rows(rows: pa.Array | None) -> list[Texts]:
 
 
 def match_marks(how: NDArray[np.int8], is_deviating: NDArray[np.bool_], is_lost: NDArray[np.bool_]) -> list[Texts]:
-    """Return the JSON members that few matches have, each after a comma, as parts to be joined.
+    """Return JSON members about exceptional matches, each after a comma, as parts to be joined. Most matches have none.
 
     Args:
         how: How each match was decided, as an index into ``nfa.DECIDED_BY``.

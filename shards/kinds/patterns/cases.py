@@ -60,7 +60,10 @@ class CaseAnswer:
     rules: Mapping[int, Rules]
 
     def of(self, open_cases: OpenCases, newest_us: int | None) -> Json:
-        """Describe open traces as plain JSON."""
+        """Describe open traces, and the progress of patterns in each, as plain JSON.
+
+        ``newest_us`` is the event time reached, or None before the first event.
+        """
         by_state: dict[tuple[int, MonitorState], Json] = {}
         reasons: dict[tuple[str, int, MonitorState], str | None] = {}
         return {

@@ -88,7 +88,10 @@ class DerivedEvents:
         return iter(()) if self._all is None else self._all.batches(is_rekeyed=False)
 
     def rows(self) -> Iterator[ResultRows]:
-        """Yield a result row for each derived event, then a row for the log for each event with a key of its own."""
+        """Yield the result rows of the derived events, and rows for the log.
+
+        The rows for the log have the events with keys of their own.
+        """
         if self._all is not None:
             yield from self._all.rows(self._stream)
             yield from itertools.starmap(ResultRows.rekeyed, self._all.batches(is_rekeyed=True))
@@ -180,7 +183,9 @@ class DerivedEvents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Events:
-    """Derived events of all per-key matchers in order, including invalid ones. The members are as in ``_LaneEvents``.
+    """Derived events of all per-key matchers of a place, sorted, including invalid ones.
+
+    The members without a description are as in ``_LaneEvents``.
 
     Attributes:
         is_good: Whether key and time of each event are valid.

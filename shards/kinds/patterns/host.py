@@ -50,7 +50,7 @@ class _Version:
 
 @dataclass(frozen=True, slots=True)
 class PatternOutput(Output):
-    """Output of the matcher, together with the data needed to describe it.
+    """The output of the matcher for a batch or for an advance of time, with the data needed to describe it.
 
     Attributes:
         alerts: The output without the matches that become derived events or quiet alerts. None if there are no such

@@ -182,7 +182,10 @@ class PatternKind(DocumentKind):
         return (alerts_stream(name),)
 
     def feed(self, definition: Definition) -> Feed | None:
-        """Return the feed into the stream of a pattern's INTO clause or into the inner stream of its alerts."""
+        """Return the feed into the stream of a pattern's INTO clause, or into the inner stream of its alerts.
+
+        None if the pattern has neither.
+        """
         if self.derives and (suppression := definition.body.get(SUPPRESSION)) is not None:
             fed = fed_stream(definition.name, suppression)
             return Feed(stream=fed, is_rekeyed=suppression["is_rekeyed"], is_inner=True)

@@ -61,7 +61,10 @@ class PatternResults:
     steps: dict[RunningPattern, Mapping[str, str]] = field(default_factory=dict)
 
     def of(self, output: MatchOutput, origin: Origin, events: DerivedEvents | None = None) -> Iterator[Result]:
-        """Yield all results of a batch, or of passing time."""
+        """Yield all results of the matcher's output for a batch, or for passing time.
+
+        ``events`` are the events that the same output derives.
+        """
         for lane in output.lanes:
             yield from self.alerts(lane)
         if events is not None:

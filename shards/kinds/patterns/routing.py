@@ -12,7 +12,7 @@ from streams import StreamDeclaration, key_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutedPattern:
-    """A pattern on a stream, with the key by which the pattern is matched, as ``routed`` returns it.
+    """A pattern with the key of its stream by which it is matched, as ``routed`` returns it.
 
     Attributes:
         route: Name of the further key by which the pattern is matched, or empty for the correlation key.

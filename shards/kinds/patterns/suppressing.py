@@ -25,7 +25,10 @@ _HEAD = b'{"type":"%b"'
 
 
 class SuppressingOperator(Operator):
-    """Emits or suppresses the alerts of a pattern, and adds them to the incidents of their groups."""
+    """Suppresses or emits the alerts of a pattern, and manages their incidents.
+
+    It reads the alerts as events of an inner stream.
+    """
 
     waits_for_time = True  # as time passes, groups are dropped and incidents closed
     is_decided_by_end = False  # an incident closes at the end of its pause, whenever this is decided

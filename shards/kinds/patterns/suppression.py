@@ -44,7 +44,7 @@ class Suppression:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read rules from a JSON object of the form that ``read_quiet`` returns."""
+        """Convert the JSON object that ``read_quiet`` returns."""
         return cls(
             by=tuple(value["by"]),
             lasts_us=duration_of(value["for"]) or 0 if "for" in value else 0,

@@ -11,7 +11,7 @@ from streams import EventBatch
 
 
 class Tap(Operator):
-    """A tap at one place. It makes events of one kind of result of the patterns at the same place."""
+    """A tap at one place. It turns one kind of result of the patterns at the same place into events."""
 
     def hear(self, output: Output) -> Output:
         definition = self.definition
