@@ -460,10 +460,10 @@ class HeldShards:
             self._spilled.sweep(shard, {*self._index.positions(shard), *handed_over}, names)
 
     def _write(self, held: _Held, copy: _Copy, start_s: float) -> None:
-        """Write a snapshot if it is due, and hand the state over to other processes.
+        """Write a snapshot if it is due, and hand the state over to the processes of this machine.
 
-        A retry of the step needs the newest state from before the step, so this state is kept. Another process may have
-        taken the shard meanwhile. It then removes the files of this process, even unfinished ones.
+        A retry of the step needs the newest state from before the step, so this state is kept. Another process may own
+        the shard by now, and may remove the files that this process writes. A missing file is therefore no error.
         """
         shard, parts = copy.shard, seal(copy.parts)
         if copy.is_saved:
@@ -490,5 +490,5 @@ def _cost(entries: Sequence[StoredEntry]) -> int:
 
 @lru_cache(maxsize=1)
 def held_shards(options: HeldOptions) -> HeldShards:
-    """Return the held shards of this process. If ``options`` differ from those of the last call, no state is kept."""
+    """Return this process's ``HeldShards``. If ``options`` differ from those of the last call, states are dropped."""
     return HeldShards(options)

@@ -56,7 +56,10 @@ class Work:
 
 
 class Costs:
-    """Measures the costs of a state's hosts, for a report about once a second. Each report halves the costs so far."""
+    """Measures the cost of each host of a shard's state.
+
+    Each report halves the costs, so that recent costs count more.
+    """
 
     def __init__(self, state: ShardState) -> None:
         state.meter(Metering(time.thread_time_ns))

@@ -103,7 +103,7 @@ class BatchMeter:
             del self._sink_times[next(iter(self._sink_times))]
 
     def _new_events(self, sink_time: SinkTime) -> int | None:
-        """Return how many events shards have matched since their last reports, or None at a shard's first report."""
+        """Return how many events the shards have matched since their last reports. None at a shard's first report."""
         new: int | None = 0
         for report in sink_time.reports:
             events = _streams_total(report, "events") or 0

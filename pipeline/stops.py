@@ -83,5 +83,5 @@ class PlacedStops:
 
 
 def is_before(first: str, second: str) -> bool:
-    """Check whether a position of a shard's log is before another."""
+    """Return whether a position of a shard's log is before another one."""
     return position_order(first) < position_order(second)

@@ -33,14 +33,14 @@ def compiling_beside(exercises: Sequence[str], report: Callable[[CompileProgress
 
 @cache
 def load_kernels() -> None:
-    """Load the kernels of the pipeline, unless this process or its parent has done so. Compile missing kernels."""
+    """Load the kernels of the pipeline in this process, and compile missing ones. Repeated calls do nothing."""
     compile_missing(EXERCISES)
     for exercise in EXERCISES:
         run_exercise(exercise)
 
 
 def warm_up(context: SparkContext) -> None:
-    """Have the Python workers that will match load the kernels of the pipeline, one worker per core.
+    """Load the kernels of the pipeline in the Python workers that will match, one worker per core.
 
     On a cluster the workers first compile the kernels. The workers of one machine share the work, and the result is
     cached. Continuous tasks on one machine do not need this, because they load the kernels when they begin.

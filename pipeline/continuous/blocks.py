@@ -100,7 +100,7 @@ class Block:
 
 
 def to_bytes(blocks: Iterable[RowBlock]) -> bytes:
-    """Encode the rows of a step as a block."""
+    """Encode the rows of a step as a block: few rows as JSON, and more rows as an Arrow stream."""
     row_blocks = list(blocks)
     if sum(map(len, row_blocks)) <= _FEW_ROWS:
         rows = sorted(rows_of(row_blocks), key=lambda row: position_order(row.position))
@@ -177,7 +177,7 @@ class BlockWriter:
 
 
 def _most_blocks(step: Step) -> int:
-    """Return how many blocks of a shard may wait for the indexer, if all are as large as this step's block."""
+    """Return how many blocks of a shard may wait for the indexer. The larger the step's block, the fewer."""
     return min(MOST_BLOCKS, max(_LEAST_BLOCKS, _MOST_BYTES // max(1, len(step.rows))))
 
 

@@ -61,7 +61,7 @@ log = structlog.get_logger(__name__)
 
 
 class Indexer:
-    """Writes the blocks of all shards to the sink in its own thread.
+    """Writes the blocks of all shards (results of continuous tasks) from Redis to the sink, in its own thread.
 
     ``error`` is the exception that ended the thread.
     """
@@ -105,7 +105,7 @@ class Indexer:
         return self._afters
 
     def recover(self) -> None:
-        """Find where the last batch ended. Write this batch again, because a crash may have interrupted it."""
+        """Find where the last batch of blocks ended, and write this batch again, as a crash may have interrupted it."""
         self._run_id = self._server_run_id()
         noted = cast("bytes | None", self._server.get(RANGE_KEY))
         at = dict(enumerate(positions(self._server, self._options.shards)))
@@ -125,10 +125,11 @@ class Indexer:
                 self._afters[shard] = max(after, at[shard], key=position_order)
 
     def write_next(self, wait_ms: int) -> bool:
-        """Write the next blocks as one batch. Return False if no block arrived in time.
+        """Write the next blocks to the sink as one batch. Return False if no block arrived within ``wait_ms``.
 
-        The next batch usually removes the blocks of this batch. If this batch has several blocks of a shard, they are
-        removed at once. The shard's next step might otherwise wait for room, so that no next batch would arrive.
+        The next batch usually removes the blocks of this batch from Redis. If this batch has several blocks of a shard,
+        they are removed at once. The shard's next step might otherwise wait for room, so that no next batch would
+        arrive.
         """
         blocks = self._next_blocks(wait_ms)
         if not blocks:

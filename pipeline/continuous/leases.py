@@ -99,7 +99,7 @@ def fence(server: redis.Redis, shards: int) -> None:
 
 
 def raise_epochs(server: redis.Redis, shards: int) -> None:
-    """Raise the epochs of all shards, so that steps in progress are refused and the owners load the shards again."""
+    """Raise the epochs of all leases. Steps in progress are then refused, and the owners load the shards again."""
     changes = server.pipeline()
     for shard in range(shards):
         changes.hincrby(EPOCHS_KEY, str(shard), 1)

@@ -51,7 +51,10 @@ log = structlog.get_logger(__name__)
 
 
 class ContinuousQuery:
-    """The running job, created by ``start_continuous``. Its methods raise ``QueryFailed`` if it fails."""
+    """The running Spark job of continuous tasks, created by ``start_continuous``, with the indexer of its results.
+
+    The methods raise ``QueryFailed`` if the job fails.
+    """
 
     def __init__(self, context: SparkContext, options: JobOptions, indexer: Indexer, heartbeat: Heartbeat) -> None:
         self._context = context
@@ -170,7 +173,7 @@ class ContinuousQuery:
 
 
 class _Progress:
-    """Notices if a shard is stalled: it has unread entries but makes no step."""
+    """Notices if a shard is stalled: its log has unread entries, but its position does not advance."""
 
     def __init__(self, server: redis.Redis, options: JobOptions) -> None:
         self._server = server
@@ -217,7 +220,7 @@ def start_continuous(
 
 
 def take_over(options: JobOptions) -> JobOptions:
-    """Set the positions of shards to where micro-batches or a resharding ended. Remove the checkpoint.
+    """Let continuous tasks start where micro-batches or a resharding ended, and remove the checkpoint of micro-batches.
 
     Return the options for continuous tasks. Under these options, results count as written once they are in blocks.
     """

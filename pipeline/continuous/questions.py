@@ -68,7 +68,8 @@ class Questions:
     def answer(self, at: Mapping[int, str]) -> bool:
         """Answer the questions whose shards have matched the required entry. Return False if no question was answered.
 
-        ``at`` has the position of each owned shard.
+        ``at`` has the position of each owned shard. Questions to other shards, and questions that have waited too long,
+        are dropped.
         """
         if not self._waiting:
             return False
@@ -109,7 +110,7 @@ class Questions:
 
 
 def _divided(at: Mapping[int, str], questions: Sequence[_Question]) -> tuple[list[_Question], list[_Question]]:
-    """Return the questions whose shards have matched the required entry, then all others."""
+    """Split questions in two: those whose shards have matched the entry ``until``, and those that still wait."""
     parts: tuple[list[_Question], list[_Question]] = [], []
     for question in questions:
         parts[position_order(question.until) > position_order(at[question.shard])].append(question)

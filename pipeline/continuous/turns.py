@@ -27,7 +27,7 @@ def begin_micro_batches(
     report: BatchReport,
     phase: _Phase,
 ) -> LogQuery:
-    """Write the blocks that continuous tasks have left, load the states, and start the streaming query.
+    """Write the blocks that continuous tasks have left, load the states, and start the query of micro-batches.
 
     ``phase`` is called with a description of each phase. The other arguments are those of ``pipeline.job.start_query``.
     """

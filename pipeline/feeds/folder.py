@@ -109,7 +109,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._allowed = set(_scanned(self._options.folder))
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """Return one partition per file, in order."""
+        """Return the parts of the spool between two offsets as partitions, one for each source file, in order."""
         return self._opened().parts(start[_BLOCK], end[_BLOCK])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

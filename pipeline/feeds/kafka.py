@@ -113,7 +113,7 @@ class KafkaSource(DataSource):
 
 
 class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans and reads micro-batches over all partitions of the topics."""
+    """Plans micro-batches over all partitions of a feed's topics, and reads their records."""
 
     def __init__(self, options: KafkaOptions) -> None:
         self._options = options

@@ -136,7 +136,7 @@ def _done(progress: Progress, _: float) -> None:
 
 
 class _Ends:
-    """The newest event time of each derived stream over all shards, as found so far."""
+    """The newest event time of each derived stream over all shards, by variant, as far as shards have reported."""
 
     def __init__(self, variants: int) -> None:
         self._newest_us: tuple[dict[str, int], ...] = tuple({} for _ in range(variants))
@@ -175,7 +175,7 @@ def _newest(times: Iterable[tuple[str, int]]) -> dict[str, int]:
 
 
 class _Collected:
-    """Collects the rows of all shards on the driver. All rows are counted, but only a limited number is kept."""
+    """Collects the reports of all tasks on the driver. All rows are counted, but only a limited number is kept."""
 
     def __init__(self, plan: RoundPlan, limit: int) -> None:
         self._plan = plan

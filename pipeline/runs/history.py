@@ -90,7 +90,7 @@ class Facts:
 
 
 class Source(NamedTuple):
-    """The origin of events that are sent to shards.
+    """The stream of events that are sent to shards, and which decisions and table changes precede them.
 
     Attributes:
         variant: Index of the variant that derived the events, or ``POSTED`` if they come from files.
@@ -109,7 +109,7 @@ class Source(NamedTuple):
 
 
 class HistoryPlace(NamedTuple):
-    """The shard to which a portion of events or facts are sent, followed by the members by which executors sort them.
+    """The shard to which facts or a portion of events are sent, then the members by which executors sort both.
 
     Attributes:
         is_portion: False for facts, which come first.
@@ -248,7 +248,7 @@ def batches_of(history: History, part: Part, done: int) -> Iterator[EventBatch]:
 
 
 def handed_on(batch: EventBatch, source: Source, origin: int, shards: int) -> Iterator[Dealt]:
-    """Yield portions of events that a shard has derived for a later round.
+    """Yield events that a shard has derived for a later round, as portions for the shards of their keys.
 
     ``origin`` is the number of the shard, counted over all rounds.
     """

@@ -49,7 +49,7 @@ class InProcess:
         return outcomes
 
     def run(self, task: RoundTask, progress: Progress) -> Iterator[Reported]:
-        """Yield the reports of all tasks of a round. A round that has run before is repeated."""
+        """Run a round in this process, and yield the reports of its tasks. The same round may be run again."""
         earlier = [output for number in range(task.number) for output in self._handed_on[number]]
         self._handed_on[task.number] = []
         dealt = [
@@ -67,7 +67,7 @@ class InProcess:
             progress(READING_SHARE + (1.0 - READING_SHARE) * (shard + 1) / task.options.shards)
 
     def close(self) -> None:
-        """Forget the output of earlier rounds."""
+        """Forget the derived events of earlier rounds."""
         self._handed_on.clear()
 
 

@@ -47,7 +47,7 @@ class InSpark:
         return _SparkWork(self._context, progress).run(tasks.collect)
 
     def run(self, task: RoundTask, progress: Progress) -> Iterable[Reported]:
-        """Return the reports of all tasks of a round. A round that has run before is repeated."""
+        """Run a round as a Spark job, and return the reports of its tasks. The same round may be run again."""
         parts = parts_of(task.histories, _PARTS_PER_CORE * self._context.defaultParallelism)
         tasks = 1 if task.reads_lines else max(len(parts), 1)
         dealt = [self._context.parallelize(parts, tasks).mapPartitions(task.reader())]

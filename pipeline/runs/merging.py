@@ -14,7 +14,7 @@ BATCH_ROWS = 32_768
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Portion:
-    """Events of one file, in file order.
+    """Some events of one file, in file order, for one shard.
 
     Attributes:
         first_us: Time of the earliest event, by which portions are sorted.

@@ -86,7 +86,7 @@ class RoundTask:
 
     @property
     def reads_lines(self) -> bool:
-        """Check whether event times are line numbers over all files, so that files must be read one after another."""
+        """Whether event times are line numbers, counted over all files. The files are then read one after another."""
         return any(history.options.times == "line" for history in self.histories.values())
 
     def reader(self) -> Callable[[Iterable[Part]], Iterator[Dealt]]:
@@ -94,13 +94,13 @@ class RoundTask:
         return reading(self.histories, self.options.shards, self.plan.cuts)
 
     def handed_to(self, reported: Reported) -> Iterator[Dealt]:
-        """Yield the derived events that this round reads, from the output of an earlier round (``reported``)."""
+        """Yield the derived events that this round reads, given a report of an earlier round."""
         label, _, entries = reported
         streams = self.plan.reads(self.number)
         return (entry for entry in entries if label == HANDED_ON and entry[0].source.stream in streams)
 
     def matched(self, dealt: Iterable[Dealt]) -> Iterator[Reported]:
-        """Match the input of one shard. Yield facts, rows, counts, and derived events for later rounds."""
+        """Match the input of one shard. Yield reports: facts, rows, counts, and derived events for later rounds."""
         began_s = time.time()
         shard, facts, sources = received(dealt)
         yield FACTS, 0, [orjson.dumps(asdict(facts) | {"began_s": began_s})]
@@ -134,7 +134,10 @@ class RoundTask:
 
 @dataclass(slots=True)
 class ShardRows:
-    """Limits the rows that a shard's task returns, and writes all rows to files."""
+    """Passes on a limited number of a shard's rows, for the driver.
+
+    If a folder is given, all rows are also written to files there.
+    """
 
     names: Sequence[str]
     options: BacktestOptions
@@ -162,7 +165,10 @@ class ShardRows:
         return self._open[place]
 
     def publish(self, *, is_repeated: bool) -> None:
-        """Rename the finished files to their final names. In a repeated round, remove old files of the earlier run."""
+        """Rename the finished files to their final names.
+
+        If the round has run before, remove files of the earlier run.
+        """
         for place, file in self._open.items():
             file.close()
             Path(file.name).replace(self._final(place))

@@ -121,5 +121,5 @@ def open_snapshots(place: str, server: redis.Redis, generation: int = 0) -> Fold
 
 
 def place_of(generation: int, shard: int) -> str:
-    """Return the part of a snapshot's key that names the generation and the shard."""
+    """Return the part of a Redis key that names the generation and the shard of a snapshot."""
     return f"{generation}:{shard}" if generation else str(shard)

@@ -54,7 +54,7 @@ class ShardRanges(InputPartition):
 
 
 class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans and reads micro-batches over all shards of the log."""
+    """Plans micro-batches over all shards of the log, reads their entries, and removes entries that are not needed."""
 
     def __init__(self, options: EventLogOptions) -> None:
         self._options = options

@@ -145,6 +145,6 @@ def written_up_to(server: redis.Redis, options: EventLogOptions, shard: int) -> 
 
 
 def counts(server: redis.Redis, key: str) -> tuple[int, int]:
-    """Return the number of entries ever added to a shard, and the number that it still has."""
+    """Return the number of entries ever added to a shard's log, and the number that it still has."""
     facts = _facts(server, key)
     return (0, 0) if facts is None else (int(facts["entries-added"]), int(facts["length"]))

@@ -35,7 +35,10 @@ def is_prepared() -> bool:
 
 
 def await_turn() -> None:
-    """Wait in a prepared daemon for the daemon that Java starts, and take over its work. Exit if no daemon comes."""
+    """Wait in a prepared daemon for the daemon that Java starts, and continue in its place. Exit if no daemon comes.
+
+    This process takes over the environment, arguments and standard streams of the other daemon.
+    """
     with socket.socket(fileno=int(sys.argv[-1].removeprefix(LISTENING))) as listening:
         ready, _, _ = select.select([listening, sys.stdin], [], [])
         _remove(Path(listening.getsockname()))
@@ -67,9 +70,9 @@ def _remove(place: Path) -> None:
 
 
 def is_passed_on() -> bool:
-    """Pass the work of this daemon on to a prepared daemon, and wait until the prepared daemon ends.
+    """Let a prepared daemon continue in place of this one, wait until the prepared daemon ends, and return True.
 
-    Return False if there is no prepared daemon to take the work.
+    Return False if there is no prepared daemon.
     """
     # house: allow environment: Spark passes it to its processes
     environment = dict(os.environ)

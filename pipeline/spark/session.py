@@ -97,7 +97,7 @@ def build_context(options: SessionOptions) -> SparkContext:
 
 @contextmanager
 def prepared_daemon(options: SessionOptions) -> Iterator[SessionOptions]:
-    """Start a Python daemon for continuous tasks, beside Java on this machine.
+    """Start a Python daemon for continuous tasks before Spark asks for one, while Java starts.
 
     The block receives options, with which it must start Java. The daemon ends with the block, or with this process.
     """
@@ -131,7 +131,7 @@ def end_session(session: SparkSession | SparkContext) -> None:
 
 
 def end_with_process(context: SparkContext) -> None:
-    """Stop Spark's Java side. Its Python side remains until this process ends, or the next context begins."""
+    """Stop Spark's Java side only, which saves a wait. The Python side ends with this process or the next context."""
     with suppress(OSError, Py4JError):
         context._jsc.stop()  # the only way to skip the wait
 
@@ -157,7 +157,7 @@ def _own_interrupts() -> Iterator[None]:
 
 
 def _master_of(options: SessionOptions) -> str:
-    """Return Spark's master. A local master contains the attempts at a task, because Spark reads them only there."""
+    """Return Spark's master. For a local master, it contains the attempts at a task, as Spark reads them only there."""
     threads = _LOCAL_THREADS.fullmatch(options.master)
     return options.master if threads is None else f"local[{threads[1] or 1},{options.task_attempts}]"
 
