@@ -149,7 +149,7 @@ def _application(
     pool: WorkPool | None = None,
     kinds: Sequence[DocumentKind] = DOCUMENT_KINDS,
 ) -> FastAPI:
-    """Create the application with its operations, without middleware."""
+    """Create the application with its operations, but without the middleware that ``create_app`` adds."""
     spans = open_spans(settings.tracing, "api")
 
     @asynccontextmanager

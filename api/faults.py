@@ -41,7 +41,7 @@ def form_faults(faults: Sequence[Any], body: object) -> list[Fault]:
 
 
 def _place(fault: Mapping[str, Any], body: object) -> Iterator[str]:
-    """Yield the path of a faulty value: the parts that exist in the request, then the name of a missing member."""
+    """Yield the path of a faulty value in the request. The last part may be the name of a missing member."""
     source, *parts = fault["loc"]
     yield str(source)
     if source != "body":

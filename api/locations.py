@@ -17,9 +17,10 @@ _LOCATION = {"Location": {"description": "Its address.", "required": True, "sche
 def creation(
     summary: str, again: str = "", model: object = None, status_code: int = status.HTTP_201_CREATED
 ) -> dict[str, Any]:
-    """Return the options of an operation that creates a resource, once per ``Idempotency-Key``.
+    """Return the options of an operation that creates a resource, for the decorator of a route.
 
-    ``again`` describes the answer 200, for a resource that exists already. ``model`` is the form of that answer.
+    The resource is created once per ``Idempotency-Key``. ``again`` describes the answer 200, for a resource that exists
+    already. ``model`` is the form of that answer.
     """
     responses: dict[int, Any] = {status_code: {"headers": _LOCATION}}
     if again:
@@ -29,7 +30,7 @@ def creation(
 
 
 def require_segment(name: str, member: str) -> None:
-    """Check that a name can be a segment of a path.
+    """Check that a name from a request can be a segment of a path.
 
     Raises ``WrongShape`` for ``.`` and ``..``, because clients remove such segments. ``member`` is the path parameter
     that contains the name.

@@ -38,7 +38,7 @@ class HeadAsGet:
 
 
 def allowed_methods(request: Request) -> list[str]:
-    """Return the methods of all routes of a path. The framework would return only the first route's methods."""
+    """Return the methods of all routes of a request's path. The framework would only return those of one route."""
     methods = {
         method
         for method in _METHODS

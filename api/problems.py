@@ -136,7 +136,7 @@ def problem_responses(route: APIRoute) -> dict[int | str, dict[str, Any]]:
 
 
 def name_codes(path: str, verb: str, operation: dict[str, Any]) -> None:
-    """Add the codes, and an example with one of them, to the problems in an operation's description."""
+    """Add problem codes, and an example with one of them, to the problems in an operation's description."""
     traits = {"*", path.removeprefix("/v1/").split("/")[0], *operation["tags"]}
     traits |= {f"+{parameter['name'].replace('-', '_')}" for parameter in operation.get("parameters", ())}
     traits |= {"body"} if "requestBody" in operation else set()

@@ -34,7 +34,7 @@ class Operations:
         self._prepared: dict[tuple[str, str], list[tuple[_Matches, RouteContext]]] = {}
 
     def include(self, router: APIRouter, prefix: str, **options: Any) -> None:
-        """Include a router. The options are those of the framework's ``include_router``."""
+        """Include a router, as the framework's ``include_router`` does, with the same options."""
         self._app.include_router(router, prefix=prefix, **options)
         for route in router.routes:
             if isinstance(route, APIRoute):

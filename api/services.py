@@ -35,7 +35,10 @@ from streams import Clock
 
 
 class Services:
-    """The use cases and stores of request handlers. ``context`` returns the ``traceparent`` of the current request."""
+    """The use cases and stores that request handlers call.
+
+    ``context`` returns the ``traceparent`` of the current request.
+    """
 
     def __init__(
         self,

@@ -78,7 +78,10 @@ def add_start_page(app: FastAPI) -> None:
 
 
 def _service_state(services: Services) -> tuple[Sequence[str], str]:
-    """Return the components that are not ready, and the streams as HTML. If a key is required, the HTML is empty."""
+    """Return the components that are not ready, and the list of streams as HTML.
+
+    The HTML is empty if the service requires a key.
+    """
     missing = missing_parts(services.stores, services.settings, services.clock)
     try:
         return missing, "" if services.ring.is_demanded() else _streams(services)

@@ -45,7 +45,7 @@ class Validators:
 
 
 def declared_tag(tag: str) -> str:
-    """Return the part of an entity tag that covers the declaration. Conditional changes compare this part."""
+    """Return the part of an entity tag that depends on the declaration only. Conditional changes compare this part."""
     return _OF_BODY.sub("", tag)
 
 

@@ -120,9 +120,10 @@ class WireModel(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _names_known_members(cls, value: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
-        """Validate a JSON value, or convert a record. The error about an undeclared member lists the declared members.
+        """Validate a JSON value, or convert a record.
 
-        This validator also refuses a text or boolean for a number, and any other value for a boolean.
+        The error about an undeclared member lists the declared members. Refused, too, are a text or boolean for a
+        number, and any other value for a boolean.
         """
         if not isinstance(value, _JSON_TYPES):
             return value if isinstance(value, cls) else cls.from_domain(value)
@@ -168,14 +169,14 @@ class ChangesModel(WireModel):
 
 
 class PartModel(WireModel, Generic[Item]):
-    """A part of a list."""
+    """A part of a list, with the cursor of the next part."""
 
     next: str | None = Field(None, description="Send as `after` for the next part; null when this is the last.")
     items: list[Item]
 
 
 class PageModel(WireModel, Generic[Item]):
-    """A page of a growing list."""
+    """A page of a list to which items are added, with cursors for the next page and for newer items."""
 
     next: str | None = Field(
         description="Send as `after` for the next page, in the same order; null when the list ends here at present."
@@ -224,7 +225,7 @@ def _names(name: str, field: FieldInfo) -> tuple[str, ...]:
 
 @cache
 def _paths(model: type[WireModel]) -> Mapping[str, Sequence[Sequence[str]]]:
-    """Return, for each member of a model, the attributes from which it may be read."""
+    """Return, for each member of a model, the attributes of a record from which it may be read, as paths."""
     member_paths = {}
     for name, field in model.model_fields.items():
         stem = name.removesuffix("_s").removesuffix("_at")

@@ -70,7 +70,7 @@ def scope_of(methods: Set[str], writing: Scope) -> Scope:
 
 
 def described_gate(scope: Scope) -> dict[str, Any]:
-    """Return the security requirement of a scope, for an operation's OpenAPI description."""
+    """Return what an operation's OpenAPI description says about the required scope: the member ``security``."""
     return {"security": [{name: [scope]} for name in SECURITY_SCHEMES]}
 
 

@@ -21,13 +21,16 @@ _BODY_FIELDS = {"content-type": "application/json", "content-encoding": None}
 
 
 class DirectRoute(APIRoute):
-    """A route that requires the scope ``read``.
+    """A route for a frequent operation. Its usual requests bypass the framework's resolution of dependencies.
 
-    Its function takes path parameters, a model as body, and the services.
+    The operation requires the scope ``read``. Its function takes path parameters, a model as body, and the services.
     """
 
     async def answer(self, request: Request) -> Response | None:
-        """Answer a usual request. Return None for an unusual or faulty one, which the framework then processes."""
+        """Call the operation for a usual request, and return its answer.
+
+        Return None for an unusual or faulty request, which the framework then processes.
+        """
         caller, body, headers = caller_of(request), await request.body(), request.headers
         is_usual = caller.streams is None and caller.may("read") and not request.scope["query_string"]
         if not is_usual or not 0 < len(body) <= SMALL:

@@ -66,7 +66,7 @@ _LISTS_WITHIN_REACH = frozenset({"streams", "constraints", "webhooks", "sinks", 
 
 
 def require_reach(request: Request, services: Services, caller: Caller, body: bytes) -> None:
-    """Refuse a restricted caller's request that names no stream, or a stream outside the caller's reach.
+    """Refuse a request by a restricted key unless it names streams, all within the key's reach.
 
     The error is ``Forbidden``. If a resource in the request is missing or out of reach, the error is ``NotFound``.
     """
@@ -121,7 +121,10 @@ def _named_in_query(request: Request, services: Services, caller: Caller, route:
 def _named_in_body(
     services: Services, caller: Caller, route: APIRoute, resource: str, body: bytes
 ) -> Iterator[str | None]:
-    """Yield the streams that a body names. If the body selects all streams, a file or a workflow, also yield None."""
+    """Yield the streams that a body names, and None if the body refers to more than streams.
+
+    This is a body that selects all streams, a file or a workflow.
+    """
     members = _members(route)
     if not members or not body:
         return
@@ -150,7 +153,10 @@ def _members(route: APIRoute) -> frozenset[str]:
 
 
 def _patterns_in(document: Mapping[str, Any], resource: str, more: Sequence[str]) -> Iterator[str]:
-    """Yield the names of registered patterns in a body. In a backtest, a string is a pattern's text, not its name."""
+    """Yield the names of registered patterns in a body, from its usual members and the members ``more``.
+
+    In a backtest, a string is a pattern's text, not its name.
+    """
     for member in ("pattern", "against", *more):
         value = document.get(member)
         if isinstance(value, dict):
@@ -169,9 +175,10 @@ def _names_file(value: object) -> bool:
 
 
 def _exists(services: Services, place: tuple[str, str], value: str) -> bool:
-    """Return whether the resource of a PUT exists. If the resource is new, the body names its stream.
+    """Return whether the resource that a PUT names in its path exists.
 
-    ``place`` is the collection and the path parameter, such as ``("patterns", "name")``.
+    If the resource is new, the stream is not known from the path, but is named in the body. ``place`` is the collection
+    and the path parameter, such as ``("patterns", "name")``.
     """
     try:
         _OWNERS[place][0](services, value)

@@ -44,7 +44,7 @@ class Section:
 
 @cache
 def addresses() -> Mapping[str, Path]:
-    """Return the documents of the manual by page address. The index has the empty address."""
+    """Return the manual's documents as files by page address. The index has the empty address."""
     paths = sorted(path.relative_to(FOLDER) for path in FOLDER.rglob("*.md"))
     return {
         "" if path.stem == INDEX and len(path.parts) == 1 else path.with_suffix("").as_posix(): path for path in paths

@@ -82,7 +82,7 @@ def paging(
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> dict[str, Any]:
-    """Return the requested page of a growing list, as arguments for the method ``page`` of a store."""
+    """Return the requested page of a growing list, as arguments for the method ``page`` of the list's store."""
     return {"after": after, "order": order, "limit": limit}
 
 

@@ -46,7 +46,7 @@ def once(
         Header(description="Your name for this request: a repetition within a day is not carried out again."),
     ] = None,
 ) -> None:
-    """Admit a request with an idempotency key only once.
+    """Admit a request with an idempotency key only once, and let ``IdempotentRoute`` return the answer of a repetition.
 
     Raises ``IdempotencyKeyReused`` if the key was used with another request, and ``KeyInUse`` if the same request is in
     progress.
@@ -71,7 +71,7 @@ def once(
 
 
 class IdempotentRoute(APIRoute):
-    """A route that stores the answers to idempotent requests. It returns a stored answer if ``once`` finds one."""
+    """A route that stores the answers to requests with an idempotency key, and returns them to repetitions."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()

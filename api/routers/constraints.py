@@ -113,7 +113,7 @@ def delete_constraints(stream: str, services: Served, preconditions: Preconditio
 @router.get("/{stream}/analysis", summary="Analyse the constraint set of a stream")
 @bounded
 def analyse_constraints(stream: str, services: Served) -> AnalysisModel:
-    """Analyse the names that the monitor distinguishes, the constraints' effect on each pattern, unused constraints.
+    """Analyse which types the monitor distinguishes, what the constraints do to each pattern, and which are unused.
 
     The analysis is computed for each call, from the registered patterns. With hundreds of constraints it takes seconds.
     """

@@ -145,7 +145,10 @@ def _add_reading(router: APIRouter, kind: DocumentKind) -> None:
         response_description=f"All {kind.plural} that the caller may touch, by name.",
     )
     def list_all(services: Served, caller: Calling, stream: StreamFilter, part: WantedPart) -> OperatorList:
-        """List the operators of the kind that the caller may access, by name: drafts, paused and retired ones, too."""
+        """List the operators of the kind that the caller may access, by name.
+
+        Drafts, paused and retired operators are included.
+        """
         operators = reachable(services.stores.registry.operators(kind.name).all(), caller, stream)
         return OperatorList(**part.of(operators, "name"))
 

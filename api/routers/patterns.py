@@ -121,7 +121,10 @@ def change_pattern(
 
 @router.get("", summary="List the patterns")
 def list_patterns(services: Served, caller: Calling, stream: StreamFilter, part: WantedPart) -> PatternList:
-    """List all patterns that the caller may access, by name, including drafts, paused, suspended and retired ones."""
+    """List the patterns that the caller may access, by name.
+
+    Drafts, paused, suspended and retired patterns are included.
+    """
     patterns = reachable(services.stores.registry.patterns(stream), caller, stream)
     return PatternList(**part.of(patterns, "name"))
 

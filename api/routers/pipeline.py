@@ -18,7 +18,7 @@ router = APIRouter(prefix="/pipeline", tags=["pipeline"])
 
 @router.get("", summary="Get the state of the pipeline")
 def get_pipeline(services: Served) -> PipelineModel:
-    """Look up the start of the pipeline, the time spent in its latest micro-batch, the backlog, and totals.
+    """Look up when the pipeline started, the time spent in its latest micro-batch, the backlog, and totals.
 
     Unknown values are null.
     """
@@ -27,7 +27,7 @@ def get_pipeline(services: Served) -> PipelineModel:
 
 @router.get("/plan", summary="Get the plan of the pipeline")
 def get_plan(services: Served) -> PlanModel:
-    """Look up which task holds which shards, the position of each shard, and the cost of each stream's operators.
+    """Look up which task owns which shards, the position of each shard, and the cost of each stream's operators.
 
     Operators of one kind on one key of a stream share an engine. Processor time is measured for the engine, and results
     are counted for each operator. Recent events count more than older ones. The figures are updated about once a

@@ -47,7 +47,7 @@ def list_streams(services: Served, caller: Calling, part: WantedPart) -> StreamL
 def get_stream(stream: str, services: Served, response: Response) -> StreamDetail:
     """Look up the declaration of a stream, and the operators that read its events.
 
-    For a derived stream, also its producers.
+    A derived stream also has its producers.
 
     Events of a derived stream wait until no older events can arrive from any shard or source. ``held_back_by`` names
     the shards and sources that delay these events.

@@ -51,7 +51,7 @@ def read_upload(
         ),
     ] = None,
 ) -> TableUpload:
-    """Read the rows in the request's file, with their key and types."""
+    """Read the rows in the request's file, the columns of the key, and the given types of columns."""
     if media_type not in MEDIA_TYPES:
         raise UnsupportedMediaType(f"media type {media_type!r} is not supported; send one of {', '.join(MEDIA_TYPES)}")
     types: dict[str, Any] = {}

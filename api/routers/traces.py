@@ -38,7 +38,7 @@ def described_cases(
         ),
     ] = None,
 ) -> Mapping[str, Any]:
-    """Return the filter members that describe the state of open transactions."""
+    """Return the members of the filter of open transactions that concern progress, state and types."""
     return {"pattern": pattern, "state": state, "last_type": last_type, "waits_for": waits_for}
 
 

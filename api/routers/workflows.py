@@ -179,7 +179,7 @@ def list_workflow_constraints(
     ] = False,
     version: Version = None,
 ) -> DerivedConstraints:
-    """List the constraints of every complete trace, each with its origin in the model."""
+    """List the constraints that every complete trace of the workflow keeps, each with its origin in the model."""
     return DerivedConstraints.of(services.workflows.derived(name, version), kind or [], is_full=full)
 
 
@@ -191,7 +191,10 @@ def compare_workflow_versions(
     first: Annotated[int, Query(alias="from", ge=1, description="The first version.")],
     second: Annotated[int, Query(alias="to", ge=1, description="The second version.")],
 ) -> WorkflowDiff:
-    """Compare two versions: constraints, event types and end events of only one version, differences of traces."""
+    """Compare two versions: whether they allow the same traces, and in which constraints and events they differ.
+
+    The events are the event types and the end events.
+    """
     return WorkflowDiff.from_domain(services.workflows.difference(name, first, second))
 
 
@@ -280,7 +283,10 @@ def check_conformance(
     services: Served,
     version: Annotated[int | None, Query(ge=1, description="A version (default: the current one).")] = None,
 ) -> ConformanceList:
-    """Check whether sequences of events are complete traces of the workflow or prefixes, or leave it, and where."""
+    """Check sequences of events.
+
+    Each is a complete trace of the workflow, begins one, or leaves the workflow somewhere.
+    """
     limit = services.settings.limits.max_batch_events
     record, conformances = services.workflows.conformance(name, request.to_domain(limit), version)
     return ConformanceList.of(record, conformances)
@@ -294,7 +300,7 @@ following_router = APIRouter(prefix="/streams", tags=["workflows"])
 def follow_workflow(
     stream: str, request: FollowRequest, services: Served, response: Response, preconditions: Preconditions
 ) -> FollowedWorkflow:
-    """Let transactions that start later follow the workflow, in addition to hand-written constraints.
+    """Let a stream follow a workflow, in addition to its hand-written constraints, from the next transactions on.
 
     Later versions of the workflow are followed automatically. ``exact`` is refused if the workflow has no automaton
     within the limits.
@@ -318,5 +324,5 @@ def get_followed_workflow(stream: str, services: Served, response: Response) -> 
 )
 @bounded
 def unfollow_workflow(stream: str, services: Served, preconditions: Preconditions) -> None:
-    """Check transactions that start later against hand-written constraints only."""
+    """Stop following the workflow. Transactions that start later are checked against hand-written constraints only."""
     services.registration.constraint_sets.unfollow(stream, preconditions)

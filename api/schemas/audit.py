@@ -10,7 +10,7 @@ from api.wire import From, PageModel, Time, WireModel
 
 
 class AuditModel(WireModel):
-    """A requested change in the audit log."""
+    """An entry of the audit log: a change that a caller requested."""
 
     at: Time = Field(description="When it was answered.")
     key: str | None = Field(

@@ -134,7 +134,7 @@ class LikelyEndingModel(WireModel):
 
 
 class StateModel(WireModel):
-    """A forecast for the partial matches that have bound certain steps."""
+    """A forecast for partial matches with the same bound steps: how many are terminated early, and by which event."""
 
     alternative: int = Field(description="Counts from 1.")
     bound: list[str]
@@ -146,7 +146,10 @@ class StateModel(WireModel):
 
 
 class CandidateModel(WireModel):
-    """The names that were considered if the monitor could not distinguish all names."""
+    """Types and symbols that the monitor might distinguish.
+
+    If the monitor cannot distinguish all types and symbols, some candidates are chosen.
+    """
 
     names: list[str]
     benefit: float = Field(description="Estimated work and state that they save per transaction.")
@@ -155,7 +158,7 @@ class CandidateModel(WireModel):
 
 
 class MonitorModel(WireModel):
-    """The monitor of a constraint set: the names that it distinguishes, and its size."""
+    """The monitor of a constraint set: the types and symbols that it distinguishes, and its size."""
 
     distinguishes: list[str] = Field(description="Types and symbols.")
     estimated_states: int = Field(description="At most this number of monitor states; counting stops above the limit.")
@@ -183,7 +186,7 @@ class PatternAnalysisModel(WireModel):
 
 
 class UnusedModel(WireModel):
-    """Constraints that terminate no partial match of any pattern. They may still lead to deviations."""
+    """The constraints by which no partial match of any pattern is terminated. They may still lead to deviations."""
 
     constraints: list[str]
     visited_states: int = Field(description="Monitor states that were examined.")

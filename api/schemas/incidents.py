@@ -27,7 +27,7 @@ class ActedModel(WireModel):
 
 
 class ClosedByModel(WireModel):
-    """What closed an incident."""
+    """The reason why an incident was closed, and who or which alert closed it."""
 
     how: Literal["time", "pattern", "person", "version", "deletion"] = Field(
         description="'time': no alert for 'close_after'; 'pattern': an alert of a pattern that resolves it; 'version': "

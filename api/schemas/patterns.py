@@ -216,7 +216,7 @@ class FailingConditionModel(WireModel):
 
 
 class MetRowsModel(WireModel):
-    """The rows of the table in FOR EACH ROW that the events of a step meet, in words."""
+    """The rows of a table that the events of a step are compared with, in words, for a pattern with FOR EACH ROW."""
 
     step: str
     meets: str

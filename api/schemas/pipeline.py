@@ -126,7 +126,7 @@ class ShardPlanModel(WireModel):
 
 
 class OperatorCostModel(WireModel):
-    """The rates of one operator of an engine."""
+    """The results of one operator of an engine, per event and per second."""
 
     name: str
     selectivity: float | None = Field(description="Results per event of the stream.")
@@ -134,7 +134,7 @@ class OperatorCostModel(WireModel):
 
 
 class EngineCostModel(WireModel):
-    """The operators of one kind on one key of a stream, over all shards."""
+    """The cost of an engine, which runs the operators of one kind on one key of a stream, over all shards."""
 
     stream: str = Field(description="Name of the stream; with a further key, `<stream>@<key>`.")
     kind: str

@@ -13,7 +13,7 @@ _MOST = 20_000
 
 
 class ProjectResource(WireModel):
-    """A resource that a project has made."""
+    """A resource that a project has made, by `forestall apply`."""
 
     kind: Annotated[str, Field(min_length=1, max_length=100)]
     name: Annotated[str, Field(min_length=1, max_length=500, description="Of an event type: stream/type.")]

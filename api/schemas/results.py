@@ -26,7 +26,7 @@ Count = TypeVar("Count", bound=WireModel)
 
 
 class ResultList(PageModel[Item], Generic[Item, Count]):
-    """Recent results of a kind, and the total number."""
+    """Recent results of a kind, with counters of all results."""
 
     counts: list[Count]
 
@@ -265,7 +265,10 @@ class EndingSummary(WireModel):
 
     @classmethod
     def of(cls, stream: str, pattern: str, counts: Sequence[Mapping[str, Any]]) -> Self:
-        """Summarise the counters of one pattern: the total, by form, and the most frequent reasons first."""
+        """Add up the counters of one pattern: in total, and by their ``form``.
+
+        Reasons are sorted by count, the highest first.
+        """
         by_form: Counter[str] = Counter()
         for count in counts:
             by_form[count["form"]] += count["count"]

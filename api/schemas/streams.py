@@ -328,7 +328,7 @@ class StreamChanges(ChangesModel):
 
 
 class StreamUseModel(WireModel):
-    """A resource that belongs to a stream."""
+    """A resource that uses or belongs to a stream."""
 
     kind: str = Field(
         description="`pattern` or another kind of operator, `constraints`, `workflow` (which stays, but is no "

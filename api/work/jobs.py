@@ -10,7 +10,7 @@ Header: TypeAlias = tuple[bytes, bytes]
 
 
 class Limit(StrEnum):
-    """The limit that a request exceeded."""
+    """The limits that a request in a worker process may exceed: its time, its memory, or the size of its answer."""
 
     TIME = "time"
     MEMORY = "memory"
@@ -19,7 +19,7 @@ class Limit(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A request for a worker process: the parts of its ASGI scope that can be sent, its current state, and its body."""
+    """A request for a worker process. ``scope`` and ``state`` contain only what can be sent to another process."""
 
     scope: dict[str, Any]
     state: dict[str, Any]

@@ -78,7 +78,7 @@ class WorkPool:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Kill all worker processes."""
+        """Kill the idle worker processes."""
         await self._beginning
         while self._idle:
             self._idle.pop().kill()
