@@ -48,12 +48,15 @@ class Api:
         return await self.shared(call, age_s, lambda: self._client.request("GET", path, query=query))
 
     async def tagged(self, path: str) -> tuple[Any, str]:
-        """Send a GET request. Return JSON, never from an earlier call, and the ETag, which may be empty."""
+        """Send a GET request, and return the JSON answer and its ETag, which may be empty.
+
+        The answer never comes from an earlier call.
+        """
         tagged = await self._client.find(path)
         return tagged or (await self._client.request("GET", path), "")  # the second call raises the error
 
     async def ask(self, path: str, question: Any, *, age_s: float = 0.0) -> Any:
-        """POST a question and return JSON. A question changes nothing.
+        """Send a query with a JSON body by POST, and return the JSON answer. The query changes nothing.
 
         If an equal call is at most ``age_s`` seconds old, its answer is returned again.
         """

@@ -28,9 +28,13 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """A histogram of results over time. ``width`` is the duration of a bar, as text. ``most`` is the highest count.
+    """A histogram of results over time.
 
-    ``older`` results have no bar, and are not part of ``total``.
+    Attributes:
+        width: The duration of a bar, as text.
+        most: The highest count of a bar.
+        total: The number of results in all bars.
+        older: The number of results that are too old for a bar.
     """
 
     bars: Sequence[Bar]
@@ -43,7 +47,7 @@ class Histogram:
 
     @property
     def span(self) -> int:
-        """The width of the drawing, in its units."""
+        """The width of the whole drawing, in its units."""
         return 10 * len(self.bars)
 
 
@@ -63,7 +67,7 @@ def histogram(times: Iterable[str], noun: str) -> Histogram | None:
 
 
 def hourly(counts: Mapping[int, int], noun: str, newest: int) -> Histogram | None:
-    """Return the histogram of the 48 hours up to ``newest``, or None without results.
+    """Return the histogram of the 48 hours that end with the hour ``newest``, or None without results.
 
     ``counts`` maps an hour to its number of results. An hour is given as the number of hours since 1970.
     """

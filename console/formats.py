@@ -116,7 +116,7 @@ def as_json(value: Any, *, is_indented: bool = False) -> str:
 
 
 def pattern_text(text: str) -> Markup:
-    """Mark up keywords, constants and comments in a pattern's text."""
+    """Format a pattern's text as HTML, with keywords, constants and comments highlighted."""
     markup, end = Markup(""), 0
     for token in _TOKEN.finditer(text):
         kind = token.lastgroup

@@ -67,7 +67,7 @@ class Guard:
 
 
 def is_own_change(request: Request, token: str, sent: str) -> bool:
-    """Check that a page of this session sent a form: the origin is this console, and ``sent`` equals ``token``."""
+    """Return whether a page of this session sent a form: the origin is this console, and ``sent`` equals ``token``."""
     site = request.headers.get("sec-fetch-site")
     if site is not None and site not in _OWN_SITE:
         return False

@@ -56,7 +56,10 @@ class FormRefused(Exception):
 
 @dataclass(slots=True)
 class Page:
-    """A page that a logged-in browser requests."""
+    """A request for a page by a logged-in browser.
+
+    It has the parameters, the session and the API client, and renders the answer.
+    """
 
     request: Request
     session: Session
@@ -157,7 +160,7 @@ class Page:
         return RedirectResponse(path + (f"?{urlencode(parameters)}" if parameters else ""), status_code=303)
 
     async def change(self, call: Awaitable[Any], path: str, done: str) -> Response:
-        """Make a change and redirect to a page, which shows ``done`` or why the change was refused."""
+        """Await a change by the API, and redirect to a page, which shows ``done`` or why the change was refused."""
         try:
             await call
         except ApiError as refusal:

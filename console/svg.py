@@ -28,7 +28,10 @@ _BADGE_HEIGHT: Final = 18
 
 @dataclass(frozen=True, slots=True)
 class Badge:
-    """A count at an event type. ``kind`` determines colour and corner. ``title`` explains the count."""
+    """A count that is drawn beside an event type of a model. ``kind`` determines colour and corner.
+
+    ``title`` explains the count.
+    """
 
     count: int
     kind: str

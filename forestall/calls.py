@@ -69,7 +69,7 @@ class Matching:
         *,
         is_open: bool,
     ) -> Matching:
-        """Check the arguments of a call.
+        """Check the arguments of a call of ``match``, and return them parsed.
 
         Raises:
             ForestallError: An argument is refused.
@@ -120,7 +120,7 @@ class Matching:
 
 
 def _stranger_notices(patterns: Sequence[Pattern], batch: EventBatch) -> Iterator[str]:
-    """Return a notice for each type or attribute that patterns name but no event has."""
+    """Yield a notice for each type or attribute that a pattern names but no event has."""
     return (f"{pattern.name}: {notice.placed}" for pattern, notice in strangers(patterns, batch))
 
 
@@ -134,7 +134,10 @@ def _declaration(stream: Mapping[str, Any] | None, key: KeyForm | None) -> Strea
 def _followed(
     arguments: CallArguments,
 ) -> tuple[ConstraintSet | None, tuple[WorkflowUse, WorkflowModel] | None, list[str]]:
-    """Return the constraints, including those of the model, the model and its use (or None), and notices."""
+    """Return three results: the constraints, the followed model with its use, and notices.
+
+    The constraints include those of the model. The second result is None without a model.
+    """
     notices: list[str] = []
     constraint_set = constraints_of(arguments.constraints, notices)
     if arguments.workflow is None:

@@ -131,7 +131,7 @@ def _is_datetime(value: object) -> bool:
 
 
 def _time_texts(values: Any) -> pa.Array:
-    """Return times as texts: in UTC if they have a zone, otherwise in local time. Other values become null."""
+    """Return times as ISO texts: in UTC if they have a zone, otherwise unchanged. Other values become null."""
     times = (value if _is_datetime(value) else None for value in values)
     return pa.array(
         [time and (time if time.tzinfo is None else time.astimezone(UTC)).isoformat() for time in times], pa.string()

@@ -43,7 +43,7 @@ _TYPES: Mapping[ValueKind, pa.DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class MatchForm:
-    """The columns of the matches of the given patterns: ``FIXED``, the columns of RETURN, and a column for each alias.
+    """The form of a table of matches: ``FIXED`` columns, then the columns of RETURN, then a column for each alias.
 
     If a column of RETURN or of an alias has the name of an earlier column, underscores are appended to its name.
 
@@ -74,11 +74,14 @@ class MatchForm:
         return cls(pa.schema(fields), tuple(returns), tuple(aliases), event, has_rows)
 
     def table(self, lanes: Sequence[LaneOutput]) -> pa.Table:
-        """Return the matches in ``lanes``, which are outputs in log order, as a table sorted by end time."""
+        """Return the matches as a table, sorted by end time.
+
+        ``lanes`` are the outputs of per-key matchers, in log order.
+        """
         return self.coded_table(lanes).cast(self.schema)
 
     def coded_table(self, lanes: Sequence[LaneOutput]) -> pa.Table:
-        """Return the same table as ``table``, but with patterns and keys as dictionary columns."""
+        """Return the same table as ``table``, with patterns and keys as dictionary columns (Arrow)."""
         parts = [self._part(lane) for lane in lanes if len(lane.matches)]
         if not parts:
             return self.schema.empty_table()
@@ -93,7 +96,7 @@ class MatchForm:
         return pa.table(columns, names=self.schema.names)
 
     def _row(self, matches: MatchColumns) -> Iterator[pa.Array]:
-        """Yield the column of table rows if a pattern has FOR EACH ROW. It is null for matches of other patterns."""
+        """Yield the column of the rows of FOR EACH ROW, if a pattern has it. Matches of other patterns have null."""
         if self.has_rows and matches.rows is not None:
             yield pc.if_else(pc.equal(matches.rows, ""), pa.scalar(None, pa.string()), matches.rows)
         elif self.has_rows:

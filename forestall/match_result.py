@@ -28,7 +28,7 @@ FrameT = TypeVar("FrameT")
 
 
 class ResultLists(ABC, Generic[FrameT]):
-    """The results of a run as lists, each of which is a frame."""
+    """The results of a run, as lists: a frame for each kind of result."""
 
     @cached_property
     def matches(self) -> FrameT:
@@ -75,7 +75,7 @@ class MatchResult(ResultLists[FrameT]):
     @property
     @abstractmethod
     def stats(self) -> Mapping[str, int]:
-        """What ``forestall match`` counts: events, matches, early terminations and more."""
+        """The counts of ``forestall match``: events, matches, early terminations and more."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document of ``forestall match --output json``. On Spark, this is an error."""

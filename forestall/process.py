@@ -12,7 +12,7 @@ from service import CHILDREN, CONSOLE
 
 
 def main() -> int:
-    """Run the named process until it ends. Return its exit status, or 2 if the name is unknown."""
+    """Run the process that the command line names, and return its exit status. Return 2 for an unknown name."""
     modules = {**CHILDREN, **CONSOLE}
     names = sys.argv[1:]
     if len(names) != 1 or names[0] not in modules:

@@ -34,7 +34,7 @@ class ColumnNames:
     zone: str | None = None
 
     def options(self, declaration: StreamDeclaration) -> ReaderOptions:
-        """Return the options for reading a table as events of the declared stream."""
+        """Return the options with which a table is read as events of the declared stream."""
         usual = reading_of(declaration)
         identity = self.id if self.id is None or isinstance(self.id, str) else tuple(self.id)
         return replace(
@@ -51,7 +51,7 @@ class ColumnNames:
 
 
 def event_type_of(table: pa.Table, options: ReaderOptions) -> pa.DataType:
-    """Return the type of event ids: text, or the type of row numbers if no column has ids."""
+    """Return the Arrow type of event ids: text, or the type of row numbers if no column has ids."""
     has_ids = bool(options.columns.ids) or "id" in table.schema.names
     return pa.string() if has_ids else pa.int64()
 

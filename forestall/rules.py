@@ -75,7 +75,9 @@ def constraints_of(argument: ConstraintsLike | None, notices: list[str]) -> Cons
 
 
 def model_of(argument: ModelLike, mapping: Mapping[str, str] | None = None) -> tuple[WorkflowModel, str]:
-    """Read the model of an argument, and return the model and its name. ``mapping`` has event types by names of tasks.
+    """Read the model of an argument. Return the model and its name.
+
+    ``mapping`` has event types by names of tasks.
 
     Raises:
         WorkflowError: The model cannot be read.
@@ -96,7 +98,10 @@ def model_of(argument: ModelLike, mapping: Mapping[str, str] | None = None) -> t
 
 
 def tables_of(argument: Mapping[str, Any] | None) -> Tables:
-    """Read the tables of an argument, which has a frame or file path for each name, or a tuple with its key columns."""
+    """Read the reference tables of an argument, which has a frame or a file path for each name.
+
+    The value may also be a tuple of frame or path with the key columns.
+    """
     loaded = Tables()
     for name, table_argument in (argument or {}).items():
         rows, key = table_argument if isinstance(table_argument, tuple) else (table_argument, None)

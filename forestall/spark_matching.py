@@ -48,7 +48,7 @@ class SparkMatchResult(MatchResult[Any]):
 
     @property
     def stats(self) -> Mapping[str, int]:
-        """What ``forestall match`` counts, added up over all partitions. A Spark job runs for this."""
+        """The counts of ``forestall match``, added up over all partitions. Reading them runs a Spark job."""
         rows = (
             self.events.mapInArrow(partial(_counted, self.rules), _ddl(_STATS)).groupBy("name").sum("count").collect()
         )
@@ -86,7 +86,7 @@ def match_on_spark(events: Any, matching: Matching) -> SparkMatchResult:
 
 
 def _types(events: Any) -> pa.Schema:
-    """Return the Arrow schema of a Spark DataFrame. No Spark job runs for this."""
+    """Return the Arrow schema of a Spark DataFrame, without a Spark job."""
     schema: pa.Schema = import_module("pyspark.sql.pandas.types").to_arrow_schema(events.schema, timezone="UTC")
     return schema
 
@@ -135,7 +135,7 @@ def _written(matching: Matching, event: pa.DataType) -> bytes:
 
 @lru_cache(maxsize=16)
 def _rules(written: bytes) -> tuple[RunRules, ColumnNames, list[str] | None, pa.DataType]:
-    """Read the rules of a call. A Python worker keeps them for its next partitions."""
+    """Decode the rules of a call in a Spark task. A Python worker keeps them for its next partitions."""
     call = orjson.loads(written)
     constraint_set = None
     if call["constraints"] is not None:

@@ -18,7 +18,7 @@ _WIDEST: Final = 240
 
 
 async def show(page: Page) -> Response:
-    """Render the aggregates, and the answer of the chosen aggregate."""
+    """Render the form for questions to aggregates, and the chosen aggregate's answer."""
     listed = (await page.get("/aggregates", stream=page.parameter("stream"), age_s=1.0))["items"]
     aggregates = {aggregate["name"]: aggregate for aggregate in listed if aggregate["state"] != "retired"}
     name = page.query("aggregate") or next(

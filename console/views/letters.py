@@ -43,7 +43,7 @@ async def show(page: Page) -> Response:
 
 
 async def replay(page: Page) -> Response:
-    """Send one dead letter again, or the oldest dead letters of a stream and code."""
+    """Send dead letters again: the chosen one, or the oldest of a stream and code."""
     form = await page.form()
     letter = page.request.path_params.get("id")
     if letter is not None:

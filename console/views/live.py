@@ -118,7 +118,7 @@ async def follow_alerts(page: Page) -> Response:
 
 
 async def _events(api: Api, filters: dict[str, Any], cursor: str, missed: bytes | None) -> AsyncIterator[bytes]:
-    """Yield the missed alerts, then the alerts of the feed, and comments that keep a quiet connection open.
+    """Yield a page's server-sent events: missed alerts, new alerts, and comments that keep the connection open.
 
     A running feed may already be past ``cursor``. Therefore the alerts after ``cursor`` are read again once the page
     has joined the feed. If an alert arrives twice, the page shows it once.

@@ -179,7 +179,7 @@ def _rows(
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The metrics that the overview shows: alerts by pattern since its registration, and their latency.
+    """Metrics of the service that the overview shows: alerts by pattern since its registration, and their latency.
 
     ``alerts`` is None if the key may not read the metrics. At least nine of ten alerts are found within ``latency``
     seconds, which is the upper bound of a histogram bucket. ``latency`` is None without alerts.

@@ -105,7 +105,7 @@ def _difference(old: str, new: str) -> list[tuple[str, str]]:
 
 
 async def move(page: Page) -> Response:
-    """Activate, pause, resume or retire a pattern."""
+    """Change the state of a pattern: activate, pause, resume or retire it."""
     form = await page.form()
     name, action = page.place("name"), form.get("action", "")
     path = at("patterns", name)

@@ -39,7 +39,7 @@ class Step:
 
 
 async def show(page: Page) -> Response:
-    """Render the model that a stream follows, with counts at its steps."""
+    """Render the model that a stream follows, with counts at its event types."""
     stream, names = await page.stream()
     followed = None
     if stream is not None:

@@ -82,7 +82,10 @@ async def show(page: Page) -> Response:
 def _part(
     page: Page, streams: Sequence[Mapping[str, Any]], operators: Mapping[str, Mapping[str, Any]]
 ) -> tuple[Sequence[Mapping[str, Any]], str | None]:
-    """Return the streams of a page, and the cursor of the next page. By default, the page has the chosen stream."""
+    """Return the streams that are drawn on one page of the graph, and the cursor of the next page.
+
+    By default, the page has the chosen stream.
+    """
     names, after = [stream["name"] for stream in streams], page.query("after")
     operator = operators.get(page.query("operator") or "")
     chosen = operator["stream"] if operator else page.query("stream")
@@ -179,7 +182,10 @@ def _query(name: str) -> str:
 
 
 def _titles(streams: Sequence[Mapping[str, Any]], operators: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return titles such as ``3 patterns`` for boxes. A box groups those patterns of a stream that have no INTO."""
+    """Return titles such as ``3 patterns`` for the boxes of the graph that combine several patterns.
+
+    There is a box for each stream with patterns that have no INTO.
+    """
     counts: dict[str, int] = defaultdict(int)
     for stream in streams:
         for reader in stream["consumers"]:

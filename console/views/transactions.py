@@ -26,7 +26,10 @@ _USUAL_AGE_S: Final = 60.0  # usual times change slowly
 
 
 async def show_list(page: Page) -> Response:
-    """Render the open transactions of a stream, the oldest first, and their last steps."""
+    """Render the open transactions of a stream, by default with the longest quiet ones first.
+
+    A transaction is quiet since its newest event. With ``order=oldest``, the oldest are first.
+    """
     stream, names = await page.stream()
     if stream is None:
         return page.render("transactions.html", title="Transactions", stream=None, names=names)
@@ -67,7 +70,7 @@ def _with_quiet(case: Mapping[str, Any], time: str | None) -> dict[str, Any]:
 
 
 def _quietest(cases: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Return, for each event type, the longest quiet case among those whose newest event has this type."""
+    """Return, for each event type, the open transaction that has been quiet longest since an event of this type."""
     return {case["last_type"] or "": case for case in sorted(cases, key=lambda case: case["quiet_s"] or 0.0)}
 
 
@@ -114,7 +117,7 @@ class Verdict:
 
 
 async def show(page: Page) -> Response:
-    """Render the story of one transaction."""
+    """Render one transaction: its events, its alerts, and for each pattern why it matched or did not."""
     stream, key, by = page.place("stream"), page.place("key"), page.query("by")
     story, case, alerts, followed = await all_of(
         _story(page, stream, key, by),

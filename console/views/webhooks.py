@@ -133,7 +133,7 @@ def _delivered(result: Any) -> str:
 
 
 async def act(page: Page) -> Response:
-    """Send a test message, redeliver, or enable or disable a receiver."""
+    """Handle a button of a receiver's page: send a test message, redeliver, enable, or disable."""
     form = await page.form()
     path = _path(page)
     action = form.get("action", "")
