@@ -105,7 +105,7 @@ class DerivedPlace(Place):
         yield from self._passed(entry, watermark_us)
 
     def _passed(self, entry: Entry, time_us: int, *, is_repeated: bool = False) -> Iterator[Step]:
-        """Advance the time of each host for which passing time has an effect.
+        """Advance the time of each host for which passing time has an effect, and yield the steps.
 
         A host that has already reached the time is left out, because nothing would change. With ``is_repeated`` it is
         included, because it may have received late events since.
@@ -130,7 +130,7 @@ class DerivedPlace(Place):
         return max((time_us for time_us in times if time_us is not None), default=None)
 
     def finish(self, entry: Entry, end_us: int | None = None) -> Iterator[Step]:
-        """Finish a finite input: release all waiting events, advance the time, and finish the hosts.
+        """Finish a finite input, and yield the steps: release all waiting events, advance the time, finish the hosts.
 
         ``end_us`` is the newest time in all shards, if it is known. The time advances to the newest event in this shard
         or to ``end_us``, whichever is later.

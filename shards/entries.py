@@ -28,7 +28,7 @@ class StoredEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class EventsEntry:
-    """An ``events`` entry that is decoded in memory, so that its batch need not be decoded again."""
+    """An entry with an event batch that is already decoded in memory. Entries read from the log are ``StoredEntry``."""
 
     position: str
     stream: str
@@ -47,7 +47,7 @@ class EventsEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TickEntry:
-    """A tick of a derived stream that is decoded in memory, so that its body need not be decoded again."""
+    """An entry with a tick of a derived stream that is already decoded in memory."""
 
     position: str
     stream: str

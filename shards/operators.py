@@ -208,18 +208,27 @@ class Running(ABC):
 
     @abstractmethod
     def process(self, batch: EventBatch) -> Output:
-        """Process events in the order of the log, or in the order of time if the place sorts events."""
+        """Process events and return the output.
+
+        The events are in the order of the log, or in the order of time if the place sorts events.
+        """
 
     @abstractmethod
     def advance_time(self, watermark_us: int) -> Output:
-        """Advance event time: no event older than the watermark will follow."""
+        """Advance event time, and return the output. No event older than the watermark will follow."""
 
     def end_trace(self, key: str, time_us: int | None) -> Output:
-        """End the trace of a key at ``time_us``. None means the newest time. No event of this trace will follow."""
+        """End the trace of a key at ``time_us`` (None: the newest time), and return the output.
+
+        No event of this trace will follow.
+        """
         return NO_OUTPUT
 
     def finish_keys(self, promise: Punctuation) -> Output:
-        """Finish a range of keys. No event with one of these keys and a time after ``promise.time_us`` will follow."""
+        """Finish a range of keys, and return the output.
+
+        No event with one of these keys and a time after ``promise.time_us`` will follow.
+        """
         return NO_OUTPUT
 
     def hear(self, output: Output) -> Output:
@@ -234,7 +243,7 @@ class Running(ABC):
         return None
 
     def finish(self) -> Output:
-        """End a finite input: no event will follow."""
+        """End a finite input, and return the last output. No event will follow."""
         return NO_OUTPUT
 
     @abstractmethod
@@ -302,7 +311,7 @@ class Host(Running):
         """Stop an operator and drop its unfinished work. Refuse an operator that does not run."""
 
     def declare(self, declaration: StreamDeclaration) -> Output:
-        """Apply a changed declaration, which may end open traces.
+        """Apply a changed declaration, which may end open traces, and return the output.
 
         Only ``streams.CHANGEABLE`` members differ. The place handles the members that concern the order of events.
         """
@@ -323,10 +332,10 @@ class Host(Running):
         return None
 
     def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Answer a question about the current state as plain JSON, without changing the state.
+        """Return the answer to a question about the current state as plain JSON. The state does not change.
 
-        Unknown questions are refused. The question and the state limit the work and the size of an answer. The number
-        of past events does not matter.
+        Unknown questions are refused. The work and the size of an answer are limited by the question and the state.
+        They do not depend on the number of past events.
         """
         raise ControlRecordError("operators of this kind answer no questions")
 
@@ -473,7 +482,9 @@ class DocumentKind(Kind):
         """
 
     def parts(self, definition: Definition, declared: Callable[[str], StreamDeclaration]) -> Sequence[Definition]:
-        """Return the further operators that an operator needs. Each has one input. Users never see them in lists.
+        """Return the further operators that an operator needs, its parts.
+
+        Each has one input, and is not listed for users.
 
         ``declared`` returns the declaration of a stream by its name, and raises an error for an unknown stream.
         """
@@ -500,7 +511,7 @@ class DocumentKind(Kind):
     def answer_of(
         self, definition: Definition, question: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]
     ) -> Mapping[str, Any]:
-        """Merge the answers of all shards to a question into one, as plain JSON."""
+        """Merge the answers of all shards to a question into one answer, which is plain JSON."""
         return {}
 
     def plotted(self, definition: Definition) -> tuple[Sequence[str], Sequence[str]]:

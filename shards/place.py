@@ -97,7 +97,9 @@ class LateEvent(Output):
 
 
 class Place:
-    """Sorts the events of a stream for one of its keys (``route``), and passes them to the hosts.
+    """Where the events of a stream by one of its keys (``route``) arrive in a shard.
+
+    The place sorts the events, and passes them to the hosts.
 
     Attributes:
         declaration: The newest declaration in the log.
@@ -274,9 +276,10 @@ class Place:
     def process(
         self, entries: Sequence[Entry], batches: Sequence[EventBatch], *, is_timed: bool = False
     ) -> Iterator[Step]:
-        """Sort the events of decoded batches, and pass on the events that need not wait.
+        """Sort the events of decoded batches, pass on the events that need not wait, and yield the steps.
 
-        ``is_timed`` says whether passing time has an effect in streams derived from the events.
+        A step is an entry with the output that a host made for it. ``is_timed`` says whether passing time has an effect
+        in streams derived from the events.
         """
         if self._buffer is None:
             for host in self._hosts.values():
@@ -325,12 +328,15 @@ class Place:
             yield from self._step(entry, host.end_trace(key, time_us))
 
     def finish_keys(self, entry: Entry, promise: Punctuation) -> Iterator[Step]:
-        """Finish the keys in the range of a punctuation."""
+        """Finish the keys in the range of a punctuation, in all hosts, and yield the steps."""
         for host in self._hosts.values():
             yield entry, host.finish_keys(promise)
 
     def close_keys(self, entry: Entry, record: KeysClosed) -> Iterator[Step]:
-        """Finish the keys that a decider has closed. Hosts turn the record into events, which the place processes."""
+        """Finish the keys that a decider has closed, and yield the steps.
+
+        Hosts turn the record into events, which the place then processes.
+        """
         for host in self._hosts.values():
             batch = host.close_keys(record)
             if batch is None:
@@ -351,7 +357,7 @@ class Place:
             return Answer(record, {"error": {**error.details, "code": error.code, "message": error.message}})
 
     def drain(self, entry: Entry) -> Iterator[Step]:
-        """Release all events in the reorder buffer, because a finite input has ended."""
+        """Release all events in the reorder buffer, because a finite input has ended, and yield the steps."""
         if self._buffer is not None:
             yield from self._released(entry, self._buffer.drain())
 
@@ -450,7 +456,7 @@ def known_kind(kind: str, kinds: Mapping[str, Kind]) -> Kind:
 def _in_order(
     batches: Sequence[EventBatch], newest_us: int | None, *, is_timed: bool
 ) -> Iterator[tuple[int, EventBatch]]:
-    """Join consecutive batches, and yield each joined batch with the index of its last input batch.
+    """Join consecutive batches. Yield each joined batch with the index of the last input batch that it contains.
 
     The hosts see time advance only at the end of a joined batch. If passing time has an effect (``is_timed``), a batch
     with an event older than the newest so far begins a new joined batch.

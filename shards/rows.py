@@ -116,7 +116,10 @@ class ResultRows:
 
     @classmethod
     def rekeyed(cls, into: str, events: EventBatch) -> ResultRows:
-        """Put re-keyed events of a derived stream into one row for the log. Their decoded attributes are dropped."""
+        """Return one row for the log with re-keyed events of the derived stream ``into``.
+
+        Decoded attributes of the events are dropped.
+        """
         return cls._rekeyed(into, [b""], EventBatch(events.columns, {}, events.arrivals))
 
     @classmethod

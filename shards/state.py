@@ -271,7 +271,7 @@ class ShardState:
     def finish(
         self, streams: Collection[str] | None = None, ends_us: Mapping[str, int] | None = None
     ) -> list[RowBlock]:
-        """Finish a finite input, so that every trace ends and every deadline expires.
+        """Finish a finite input, so that every trace ends and every deadline expires, and return the rows.
 
         No entries of ``streams`` may follow (None: all streams). Each stream follows the streams that feed it.
         ``ends_us`` has the newest event times of derived streams in all shards, as far as they are known.
@@ -298,7 +298,7 @@ class ShardState:
         return self._derivation.ends
 
     def split(self, shards: int, new_shards: int) -> Iterator[ShardState]:
-        """Divide the state among several shards. Each shard receives the traces of its keys, unchanged.
+        """Divide the state, and yield the states of the new shards. Each has the traces of its keys, unchanged.
 
         ``new_shards`` is a multiple of ``shards``, the current number. The first shard keeps number, position and
         counters. The others start at the beginning of their logs.

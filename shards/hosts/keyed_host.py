@@ -69,7 +69,7 @@ class Operator(Running):
         self.definition, self.declaration = definition, declaration
 
     def continue_as(self, definition: Definition) -> Output | None:
-        """Switch to another version, keep the present state, and return the output of the change.
+        """Switch to another version of the operator, keep the present state, and return the output of the change.
 
         Return None if the other version cannot use the state. The host then starts it without state.
         """
@@ -105,7 +105,10 @@ class KeyedOperator(Operator, Generic[State]):
         """
 
     def process(self, batch: EventBatch) -> Output:
-        """Process events one by one. An end event of the stream ends the trace of its key."""
+        """Process events one by one with ``take``, and return the results.
+
+        An end event of the stream ends the trace of its key.
+        """
         all_results: list[Result] = []
         is_ended = batch.is_ended
         events = iter(batch.take(np.flatnonzero(~is_ended)).to_events())
@@ -216,7 +219,7 @@ class KeyedHost(Host):
         del self._operators[name]
 
     def declare(self, declaration: StreamDeclaration) -> Output:
-        """Apply a changed declaration, and end traces that exceed its idle timeout."""
+        """Apply a changed declaration, end traces that exceed its idle timeout, and return the operators' outputs."""
         self._declaration = declaration
         for operator in self._operators.values():
             operator.declaration = declaration
@@ -240,7 +243,7 @@ class KeyedHost(Host):
         return self._all(lambda operator: operator.process(batch))
 
     def advance_time(self, watermark_us: int) -> Output:
-        """Advance event time.
+        """Advance event time, and return the outputs of the operators.
 
         Idle traces end first, each at its own time, and then every operator receives the watermark.
         """

@@ -68,7 +68,7 @@ def decisions_of(
 
 
 def _observers(variant: Variant) -> list[tuple[str, Definition]]:
-    """Return the operators that deciders observe and the operators that feed their streams, each with its stream."""
+    """Return the operators that deciders observe, and the operators that feed these, each with its stream."""
     observed = [
         (stream, definition)
         for stream, definition in variant.operators

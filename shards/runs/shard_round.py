@@ -139,9 +139,10 @@ class ShardRound:
         yield from self._applied(decision for decision in self._plan.decisions if not decision.is_of_source)
 
     def feed(self, stream: str, batch: EventBatch, place: FedPlace | None = None) -> Iterator[RoundRows]:
-        """Match the next events of a stream. Posted events are fed in processing order, derived events in any order.
+        """Match the next events of a stream with every variant, and yield the results.
 
-        ``place`` is the origin of the events. None means posted events before all decisions and changes.
+        Posted events are fed in processing order, derived events in any order. ``place`` is the origin of the events.
+        None means posted events before all decisions and changes.
         """
         route, variant, epoch, changes = place or FedPlace()
         yield from self._changed(changes)
@@ -154,14 +155,17 @@ class ShardRound:
         )
 
     def _changed(self, number: int) -> Iterator[RoundRows]:
-        """Apply the first ``number`` changes of tables, except those already applied."""
+        """Apply the first ``number`` changes of tables, except those already applied, and yield the results."""
         due = self._plan.changes[self._changes : number]
         self._changes = max(self._changes, number)
         for change in due:
             yield from self._compared((variant, state.say("", change)) for variant, state in enumerate(self._states))
 
     def _decided(self, stream: str, epoch: int) -> Iterator[RoundRows]:
-        """Apply the decisions at the first ``epoch`` cuts of a posted stream, except those already applied."""
+        """Apply the decisions at the first ``epoch`` cuts of a posted stream, unless already applied.
+
+        Yield the results.
+        """
         cuts = self._plan.cuts.get(stream, ())[self._epochs[stream] : epoch]
         self._epochs[stream] = max(epoch, self._epochs[stream])
         if cuts:

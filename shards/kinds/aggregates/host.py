@@ -114,7 +114,7 @@ class RunningAggregate(Operator):
         self._rows_of.read(tables)
 
     def process(self, batch: EventBatch) -> AggregateResults:
-        """Add the events of a batch to windows, and remove the events that retractions in the batch name.
+        """Add events to windows, remove the events that retractions name, and return the values to emit.
 
         Events that were re-keyed for a version with other groups or values are counted, but only advance time.
         """
@@ -136,7 +136,7 @@ class RunningAggregate(Operator):
         return self._results(emissions, is_suspended=self._run.is_suspended and not was_suspended)
 
     def advance_time(self, watermark_us: int) -> AggregateResults:
-        """Advance event time: remove events that leave windows, and end windows."""
+        """Advance event time: remove events that leave windows, end windows, and return the values to emit."""
         self._see(watermark_us)
         if self._index is not None:
             self._index.expire(watermark_us)

@@ -52,7 +52,10 @@ class AggregateInput(Operator):
         self._unknown = 0
 
     def process(self, batch: EventBatch) -> Output:
-        """Re-key the events that satisfy ``where``. Events of equal time stay in the order in which they arrived."""
+        """Return the events that satisfy ``where``, re-keyed by their groups.
+
+        Events of equal time stay in the order in which they arrived.
+        """
         if batch.is_ended.any():
             batch = batch.take(np.flatnonzero(~batch.is_ended))
         if not len(batch):

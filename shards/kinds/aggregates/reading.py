@@ -235,7 +235,7 @@ def reading_of(body: AggregateBody) -> str:
 
 
 def moved_events(events: EventColumns, groups: Sequence[Sequence[Scalar]], body: AggregateBody) -> EventBatch:
-    """Re-key events, so that the log carries each event to the shard of its group.
+    """Return events re-keyed by their groups, so that the log carries each event to the shard of its group.
 
     The new key is the group as text. With ``for_each_row_of``, it is the name of the group's row. The new id begins
     with a number by which events of equal time are sorted.

@@ -46,7 +46,7 @@ class RowGroups:
             yield batch.slice(begin, min(size, len(batch) - begin))
 
     def groups_of(self, time_us: int, values: Sequence[Scalar]) -> Sequence[tuple[Scalar, ...]]:
-        """Return the groups of an event: the rows that are valid at its time and match its values."""
+        """Return the groups of an event: the rows of the table that are valid at ``time_us`` and match ``values``."""
         if not self._tables:
             return ()
         return self._tables[bisect_right(self._begins, time_us)].groups_of(values)

@@ -192,7 +192,7 @@ class JoinInputHost(Host):
         self.trace_ends.declare(self.declaration, is_needed=self._ends_with_traces)
 
     def declare(self, declaration: StreamDeclaration) -> Output:
-        """Apply a changed declaration: its end events, and its idle timeout for open traces."""
+        """Apply the end events and the idle timeout of a changed declaration. Open traces may end, and finish keys."""
         self.declaration = declaration
         self.trace_ends.declare(self.declaration, is_needed=self._ends_with_traces)
         return NO_OUTPUT if self.newest_us is None else self.advance_time(self.newest_us)
@@ -212,7 +212,7 @@ class JoinInputHost(Host):
         return MergedOutput([self._merged(name, batch, finished.get(name, ())) for name in self.running])
 
     def advance_time(self, watermark_us: int) -> Output:
-        """Advance time, and end traces that exceed the idle timeout."""
+        """Advance time, and end traces that exceed the idle timeout. Return merged events that finish their keys."""
         self.newest_us = watermark_us if self.newest_us is None else max(self.newest_us, watermark_us)
         if self.ruled_out is not None and (idle_us := self.declaration.idle_timeout_us) is not None:
             self.ruled_out.pass_time(self.newest_us - idle_us)
@@ -221,9 +221,9 @@ class JoinInputHost(Host):
         return MergedOutput([self._merged(name, batch, ()) for name in self.running])
 
     def end_trace(self, key: str, time_us: int | None) -> Output:
-        """End the trace of a key.
+        """End the trace of a key. Return merged events that finish the key.
 
-        Inputs that are closed by ends of traces, and not joined by another key, finish the key.
+        There is one for each input that is closed by ends of traces and not joined by another key.
         """
         if self.ruled_out is not None:
             self.ruled_out.end(key)

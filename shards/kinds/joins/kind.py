@@ -132,7 +132,7 @@ class JoinKind(DocumentKind):
         return set(lookups_of(_body(definition.body)))
 
     def parts(self, definition: Definition, declared: Callable[[str], StreamDeclaration]) -> Sequence[Definition]:
-        """Return the inputs of a join. Each is an operator at the place where its events arrive.
+        """Return the inputs of a join as operators, each at the place where its events arrive.
 
         An input with a further key has a second operator at the correlation key, for events without a usable further
         key.
@@ -230,7 +230,7 @@ class JoinKind(DocumentKind):
     ) -> Sequence[str]:
         """Return sentences about each input with ``wait: auto``.
 
-        They give its disorder, and the decisions that follow.
+        They name the disorder of the input's keys, and the decisions based on it.
         """
         from joins import waiting_inputs, waiting_sentences  # noqa: PLC0415 - takes long
 

@@ -153,7 +153,10 @@ class RuledOut:
         self._begun = set(begun[is_kept(begun)].tolist())
 
     def dump(self) -> dict[str, Any]:
-        """Save the traces and the versions of constraints that they use. Unused versions are dropped."""
+        """Return the traces, and the versions of constraints that they use, as plain JSON.
+
+        Other versions of constraints are dropped.
+        """
         newest = max(self._versions, default=0)
         used_states: dict[int, list[int]] = {newest: [0]} if self._versions else {}
         for trace in self._traces.values():

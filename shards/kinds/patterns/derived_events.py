@@ -209,7 +209,10 @@ class _Events:
     def of(
         cls, parts: Sequence[_LaneEvents], arrivals: NDArray[np.int64] | None, passed_us: NDArray[np.int64]
     ) -> _Events:
-        """Join the events of all matchers. ``passed_us`` is the event time reached at each event of the batch."""
+        """Combine the derived events of all matchers, and sort them.
+
+        ``passed_us`` is the event time reached at each event of the batch.
+        """
         firsts = np.cumsum([0, *(len(part.patterns) for part in parts)])
         patterns = [pattern for part in parts for pattern in part.patterns]
         intos = [into for part in parts for into in part.intos]

@@ -118,7 +118,7 @@ class PatternHost(Host):
         self._measured: Mapping[str, int] | None = _NOTHING_MEASURED if matcher is None else None
 
     def _opened(self) -> Matcher:
-        """Return the matcher for a call that changes its state, and create it on first use."""
+        """Return the matcher, for a call that changes the matcher's state. It is created on first use."""
         self._measured = None
         if self._matcher is None:
             self._matcher = _new_matcher(self._declaration, self._route)
@@ -260,7 +260,7 @@ class PatternHost(Host):
         return self._measured
 
     def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Describe the open traces, and the progress of each pattern in them."""
+        """Return a description of the open traces, and of the progress of each pattern in them."""
         matcher = self._opened()
         words = CaseAnswer(
             declaration=self._declaration,
@@ -273,7 +273,10 @@ class PatternHost(Host):
         return self._opened().open_cases(query)
 
     def dump(self) -> SavedHost:
-        """Save the matcher and the constraints in use. Without a matcher, save only the event time reached."""
+        """Return the matcher and the constraints in use as saved state.
+
+        Without a matcher, this is only the event time reached.
+        """
         if self._matcher is None:
             return SavedHost(head={"constraints": [], "newest_us": self._newest_us}, sections={})
         in_use = self._opened().guard_versions_in_use

@@ -71,7 +71,10 @@ class Incidents:
     def add(
         self, group: str, time_us: int, alert: Mapping[str, Any], key_hash: int, *, is_suppressed: bool
     ) -> Iterator[Change]:
-        """Add an alert to the open incident of its group, or open an incident. A suppressed alert is only counted."""
+        """Add an alert to the open incident of its group, or open an incident, and yield the changes.
+
+        An incident that had no alert for ``close_after`` is closed first. A suppressed alert is only counted.
+        """
         at_us = max(time_us, self._now_us)
         yield from self._overdue(group, at_us)
         last_alert = {name: alert[name] for name in ("id", "key", "why")}
@@ -96,13 +99,19 @@ class Incidents:
             yield self._change(OPENED if is_new else UPDATED, group, incident, at_us)
 
     def resolve(self, group: str, time_us: int, alert: Mapping[str, Any]) -> Iterator[Change]:
-        """Close the open incident of a group, if any, because another pattern has raised ``alert``."""
+        """Close the open incident of a group, if any, because another pattern has raised ``alert``.
+
+        Yields the change.
+        """
         at_us = max(time_us, self._now_us)
         yield from self._overdue(group, at_us)
         yield from self._close(group, at_us, {"how": "pattern", "pattern": alert["pattern"], "alert": alert["id"]})
 
     def act(self, group: str, action: str, request: Mapping[str, Any]) -> Iterator[Change]:
-        """Acknowledge or close an open incident as a person requests. Nothing happens if this is already done."""
+        """Acknowledge or close an open incident as a person requests, and yield the change.
+
+        There is no change if the incident is already acknowledged or closed.
+        """
         incident = self._open.get(group)
         if incident is None or incident.id != request["incident"]:
             return
@@ -114,7 +123,7 @@ class Incidents:
             yield self._change(UPDATED, group, incident, at_us)
 
     def pass_time(self, now_us: int | None) -> Iterator[Change]:
-        """Close the incidents that had no alert for ``close_after``.
+        """Close the incidents that had no alert for ``close_after``, and yield the changes.
 
         ``now_us`` is the event time reached. None closes all incidents, because the input has ended.
         """

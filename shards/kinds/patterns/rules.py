@@ -55,7 +55,7 @@ class Rules:
         return self._constraint_set.trace_ends
 
     def explain(self, query: Query, ending: Ending) -> Mapping[str, Any]:
-        """Explain an early termination. Return the explanation as members of a result, in plain JSON."""
+        """Return an explanation of an early termination, as members of a result in plain JSON."""
         event = _named(ending.event, ending.event_type)
         question = _Question(query, ending.state, ending.before, ending.after, event)
         if question not in self._endings:
@@ -113,7 +113,10 @@ class Rules:
         return None
 
     def _explain(self, question: _Question) -> Explanation:
-        """Explain an early termination by its event. If this fails, use all events since the trace began."""
+        """Return an explanation of an early termination from the event that caused it.
+
+        If this fails, the explanation uses all events since the trace began.
+        """
         from constraints import explain_ending  # noqa: PLC0415
 
         parts = (self._constraint_set, question.query, question.state)

@@ -67,7 +67,7 @@ class SuppressingOperator(Operator):
         return closed
 
     def process(self, batch: EventBatch) -> Output:
-        """Decide about the alerts in a batch: suppress or emit each, and update the incidents."""
+        """Suppress or emit each alert in a batch, update the incidents, and return the results."""
         batch = batch.take(np.flatnonzero(~batch.is_ended))
         types = [batch.type_names[code] for code in batch.type_codes.tolist()]
         ids, bodies, keys = (batch.columns.column(name).to_pylist() for name in ("id", "data", "key"))
