@@ -125,7 +125,7 @@ class BatchMeter:
 
 
 def seen_by_driver(rows: Sequence[OutputRow], sink_ms: float) -> SinkTime:
-    """Return the statistics that the rows of a micro-batch contain."""
+    """Return the statistics in the rows of a micro-batch, with the time ``sink_ms`` that the sink took."""
     counts: Counter[str] = Counter()
     for row in rows:
         kind = RESULT_KINDS.get(row.kind)

@@ -76,7 +76,7 @@ def match_shards(entries: DataFrame, options: HeldOptions) -> DataFrame:
 
 
 def advance(batches: Iterable[pa.RecordBatch], options: HeldOptions) -> Iterator[pa.RecordBatch]:
-    """Match the entries of one partition, in a Python worker of Spark."""
+    """Match the entries of one partition in a Python worker of Spark, and yield the rows (``OUTPUT_DDL``)."""
     held = held_shards(options)
     for shard, after, entries in ranges(batches):
         yield from portions(to_batch(held.advance(shard, after, entries)))

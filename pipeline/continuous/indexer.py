@@ -223,7 +223,7 @@ class Indexer:
         return str(self._server.info("server")["run_id"])
 
     def _begin_again(self) -> None:
-        """Continue at the positions of a server that was restarted, because it may have lost its last writes."""
+        """Continue at the positions that a restarted server has. The server may have lost its last writes."""
         log.warning("indexer-begins-again")
         self.recover()
 

@@ -127,7 +127,7 @@ def wake(server: redis.Redis) -> None:
 
 
 def remove_unconnected(server: redis.Redis, least_uptime_s: float = 0.0) -> list[str]:
-    """Remove the members that have no connection to Redis, so that other tasks take their shards. Return these members.
+    """Remove the members that have no connection to Redis, and return them. Other tasks then take their shards.
 
     No member is removed while the server's uptime is below ``least_uptime_s``, because members reconnect after a
     restart.

@@ -90,10 +90,10 @@ class ShardTask:
             self.end()
 
     def step(self) -> bool:
-        """Make a step of each shard that has new entries, or wait briefly for entries. Return False if the job is over.
+        """Match new entries of the owned shards, a step for each, or wait briefly for entries.
 
-        At least one shard is advanced, even if the leases are due for renewal again. Afterwards, questions to the
-        shards are answered.
+        Return False if the job is over. At least one shard is advanced, even if the leases are due for renewal again.
+        Afterwards, questions to the shards are answered.
         """
         if not self._is_leased():
             return False
@@ -118,7 +118,10 @@ class ShardTask:
         self._server.close()
 
     def _is_leased(self) -> bool:
-        """Renew the leases if due, drop lost shards, load at most one new shard. Return False if the job is over."""
+        """Return whether the job continues.
+
+        If the leases are due, they are renewed, and lost shards are dropped. At most one new shard is loaded.
+        """
         if time.monotonic() < self._renewed + _RENEWED_S and not self._has_loaded:
             self._load_next()
             return True
@@ -235,9 +238,10 @@ def run_tasks(options: TaskOptions) -> Callable[[int, Iterable[int]], Iterator[i
 
 
 def _run(_: int, slots: Iterable[int], options: TaskOptions) -> Iterator[int]:
-    """Run a task. Report its error to the driver, because Spark would repeat a failed task for ever.
+    """Run a task in each slot of a partition. A task's error is reported to the driver instead of raised.
 
-    The task loads the kernels before it takes shards. Meanwhile, other tasks advance these shards.
+    Otherwise, Spark would repeat a failed task for ever. The task loads the kernels before it takes shards. Meanwhile,
+    other tasks advance these shards.
     """
     sys.setswitchinterval(SWITCHED_S)
     for slot in slots:

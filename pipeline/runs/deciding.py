@@ -12,7 +12,7 @@ from streams import EventBatch, EventFileError
 
 
 def observing_variants(histories: Mapping[str, History], plan: RoundPlan) -> list[tuple[int, Variant]]:
-    """Return the variants that need decisions about one of the histories, each with its index."""
+    """Return the variants, with their index, that need decisions because deciders observe one of the histories."""
     return [
         (number, variant)
         for number, variant in enumerate(plan.variants)

@@ -160,7 +160,7 @@ def history_files(path: Path) -> tuple[Path, ...]:
 
 
 def parts_of(histories: Mapping[str, History], parts: int) -> list[Part]:
-    """Divide all files into about ``parts`` parts to be read in parallel. Each file has an equal number of parts.
+    """Divide all files into about ``parts`` parts, which are read in parallel. Each file has an equal number of parts.
 
     A file is one part if repeated events are dropped, or if tables change during the run.
     """
@@ -198,7 +198,7 @@ def _portion(dealt: Dealt) -> Portion:
 
 
 def reading(histories: Mapping[str, History], shards: int, cuts: Cuts) -> Callable[[Iterable[Part]], Iterator[Dealt]]:
-    """Return the function that a task runs: it reads its parts, and sends facts and portions of events to shards."""
+    """Return the function with which a task reads its parts. It yields facts and portions of events for the shards."""
     numbers = {stream: number for number, stream in enumerate(histories)}
 
     def read(parts: Iterable[Part]) -> Iterator[Dealt]:

@@ -27,9 +27,10 @@ Page: TypeAlias = "Sequence[tuple[bytes, Mapping[bytes, bytes]]]"
 
 
 def connect(options: EventLogOptions, name: str | None = None) -> redis.Redis:
-    """Open a connection. While the server does not answer, it retries, with growing pauses up to a limit.
+    """Open a connection to the log's Redis server.
 
-    ``name`` is the connection's name in Redis' list of clients.
+    If the server does not answer a call, the connection retries, with growing pauses up to a limit. ``name`` is the
+    connection's name in Redis' list of clients.
     """
     return redis.Redis.from_url(
         options.redis_url,

@@ -23,7 +23,7 @@ def lost_source(error: Exception) -> bool:
 
 
 def again_if_lost(call: Callable[[], _Answer]) -> _Answer:
-    """Call a function. Repeat the call if Spark lost the Python process that plans micro-batches."""
+    """Return the result of a call. Call again if Spark lost the Python process that plans micro-batches."""
     for _ in range(_TRIES - 1):
         try:
             return call()

@@ -114,7 +114,7 @@ def require_master(master: str) -> None:
 
 @contextmanager
 def starting_on(master: str) -> Iterator[None]:
-    """Raise ``ClusterUnready`` if the master does not answer while the block starts a session."""
+    """Raise ``ClusterUnready`` if a session is started in the block, but the master does not answer."""
     try:
         yield
     except Py4JError as error:

@@ -17,7 +17,10 @@ _SAME_TIME = (1980, 1, 1, 0, 0, 0)  # equal sources give equal archives
 
 
 def pack(folder: Path) -> Path:
-    """Write the packages that tasks import into an archive named by its digest, unless the archive exists."""
+    """Write the packages that tasks import into an archive, and return the archive's path.
+
+    The name has a digest of the packages. An archive that exists is not written again.
+    """
     body = BytesIO()
     with zipfile.ZipFile(body, "w") as archive:
         for name, content in _sources():

@@ -63,7 +63,10 @@ def await_turn() -> None:
 
 
 def _remove(place: Path) -> None:
-    """Remove the socket of a prepared daemon and its folder, in case the process that created them is killed."""
+    """Remove the socket of a prepared daemon and the socket's folder.
+
+    Otherwise they would remain if the process that created them is killed.
+    """
     with suppress(OSError):
         place.unlink()
         place.parent.rmdir()

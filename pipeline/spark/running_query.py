@@ -136,7 +136,10 @@ class RunningQuery(ABC, Generic[_Row]):
             raise
 
     def _is_drained(self) -> bool:
-        """Process all available input. Return False if the query was restarted, because then input is left."""
+        """Process all input that is available now.
+
+        Return False if the query had to be restarted, so that input is left.
+        """
         try:
             self._started().processAllAvailable()
         except PySparkException:
