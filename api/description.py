@@ -87,7 +87,10 @@ _DEFAULT_DESCRIPTION = "Successful Response"  # the framework's default text
 
 
 class DescribedApi(FastAPI):
-    """A FastAPI application that completes the description: examples, headers, problem codes, webhooks, models."""
+    """A FastAPI application with a completed OpenAPI description.
+
+    It adds examples, headers, problem codes, webhooks and models.
+    """
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
@@ -133,7 +136,10 @@ def _describe_outcomes(document: dict[str, Any]) -> None:
 
 
 def _webhooks(document: dict[str, Any]) -> dict[str, Any]:
-    """Describe the messages to webhooks. A message has the form of an item in the list of results of its kind."""
+    """Return the OpenAPI description of the messages to webhooks.
+
+    A message has the form of an item in the list of results of its kind.
+    """
     schemas, paths = document["components"]["schemas"], document["paths"]
     messages = {}
     for kind in RESULT_KINDS.values():

@@ -88,7 +88,7 @@ def _address(asset: str) -> str:
 
 
 def _guarded(page: HTMLResponse) -> HTMLResponse:
-    """Add a content security policy to a page: only its inline scripts and this server's scripts may run."""
+    """Return the page with a content security policy: only its inline scripts and this server's scripts may run."""
     text = bytes(page.body).decode()
     digests = (b64encode(sha256(script.encode()).digest()).decode() for script in _INLINE.findall(text))
     scripts = " ".join(("'self'", *(f"'sha256-{digest}'" for digest in digests)))

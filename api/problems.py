@@ -116,7 +116,7 @@ _READING = {"GET"}
 
 
 def problem_responses(route: APIRoute) -> dict[int | str, dict[str, Any]]:
-    """Derive the problems that an operation may answer, from its inputs.
+    """Return the problems that an operation may answer, derived from its inputs, in the form of OpenAPI responses.
 
     Every operation may fail because of authentication, the form of the request, the rate limit or the store. A
     parameter may be invalid, or refer to a missing resource. A change may conflict with stored resources. A body may be

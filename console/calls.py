@@ -39,7 +39,7 @@ class Api:
         await self._client.aclose()
 
     async def get(self, path: str, *, age_s: float = 0.0, **parameters: Value) -> Any:
-        """GET a path and return JSON. Parameters without a value are not sent.
+        """Send a GET request, and return the JSON answer. Parameters without a value are not sent.
 
         If an equal call is at most ``age_s`` seconds old, its answer is returned again.
         """
@@ -80,7 +80,7 @@ class Api:
     async def send(
         self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None, **parameters: Value
     ) -> Any:
-        """Send a change. Return JSON, or None if the answer has no body."""
+        """Send a request that changes something. Return the JSON answer, or None if the answer has no body."""
         try:
             return await self._client.request(method, path, query=_query_of(parameters), body=body, headers=headers)
         finally:

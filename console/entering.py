@@ -70,7 +70,7 @@ async def _log_out(request: Request) -> Response:
 
 
 def _own_path(path: str) -> str:
-    """Return ``path`` if it is in this console, otherwise ``/``, so that a login cannot redirect elsewhere."""
+    """Return ``path`` if it is a page of this console, otherwise ``/``, so that a login cannot redirect elsewhere."""
     parts = urlsplit(path)
     is_own = path.startswith("/") and not path.startswith(("//", "/\\")) and not parts.netloc and not parts.scheme
     return path if is_own else "/"

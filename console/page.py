@@ -70,7 +70,9 @@ class Page:
         return self.session.api
 
     async def get(self, path: str, *, age_s: float = 0.0, **parameters: Value) -> Any:
-        """GET a path of the API and return JSON. The answer to an equal call is reused for ``age_s`` seconds.
+        """Return the JSON answer of the API to a GET request.
+
+        The answer to an equal call is reused for ``age_s`` seconds.
 
         A refresh of a page also reuses the answers of other pages with the same key. This limits the load on the API.
         """
@@ -87,7 +89,7 @@ class Page:
         return _SHARED * min(period_s, _LONGEST_SHARED_S) if period_s > 0 else 0.0
 
     async def picture(self, path: str, **parameters: Any) -> bytes:
-        """GET a picture of the API, an SVG."""
+        """Return a picture of the API, an SVG."""
         drawing: str = await self.get(path, **parameters)
         return drawing.encode()
 
@@ -198,7 +200,7 @@ class Page:
 
 
 async def allowed(call: Awaitable[Any], otherwise: Any = None) -> Any:
-    """Await a call of the API. Return ``otherwise`` if the key may not make it, or the resource does not exist."""
+    """Return the result of a call of the API, or ``otherwise`` if the key may not make it or nothing is found."""
     try:
         return await call
     except ApiError as refusal:

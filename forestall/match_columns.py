@@ -62,7 +62,7 @@ class MatchForm:
 
     @classmethod
     def of(cls, patterns: Sequence[Pattern], kind_of: KindOf, event: pa.DataType) -> MatchForm:
-        """Derive the columns of the matches of the given patterns. ``event`` is the type of event ids."""
+        """Return the form of the table of matches for the given patterns. ``event`` is the Arrow type of event ids."""
         fields, returns = list(FIXED), _return_kinds(patterns, kind_of)
         has_rows = any(pattern.rows is not None for pattern in patterns)
         fields += [pa.field("row", pa.string())] if has_rows else []
@@ -169,5 +169,5 @@ def _return_kinds(patterns: Sequence[Pattern], kind_of: KindOf) -> dict[str, Val
 
 
 def free_name(name: str, column_names: Sequence[str]) -> str:
-    """Append underscores to a name until no other column has it."""
+    """Return a name with enough underscores appended that no other column has it."""
     return free_name(f"{name}_", column_names) if name in column_names else name

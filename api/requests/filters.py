@@ -88,7 +88,10 @@ def paging(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """The requested part of a list of declared resources. Without a limit, the part extends to the end of the list."""
+    """The requested part of a list of resources that clients declare, such as streams, in contrast to a growing list.
+
+    Without a limit, the part extends to the end of the list.
+    """
 
     after: str | None
     limit: int | None

@@ -29,7 +29,7 @@ _Endpoint = TypeVar("_Endpoint", bound=Callable[..., Any])
 
 
 def bounded(endpoint: _Endpoint) -> _Endpoint:
-    """Mark an operation whose work may be large."""
+    """Mark an operation whose work may be large, so that a worker process with limits answers its requests."""
     setattr(endpoint, _MARK, True)
     return endpoint
 

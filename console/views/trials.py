@@ -62,7 +62,7 @@ async def dry_run(page: Page) -> Response:
 
 
 async def begin_backtest(page: Page) -> Response:
-    """Start a backtest of the editor's pattern over the retained log, compared with its registered version."""
+    """Start a backtest of the editor's pattern over the retained log. The registered version is compared with it."""
     form = await page.form()
     body: dict[str, Any] = {"stream": form.get("stream", ""), "pattern": form.get("text", ""), "source": {"log": True}}
     if form.get("against"):
