@@ -48,7 +48,7 @@ class WorkPool:
         self._threads = ThreadPoolExecutor(_THREADS_EACH * self._limits.processes, "work")
 
     async def answer(self, job: Job) -> Answer:
-        """Answer a request in a worker process. Cancelling this call stops the work.
+        """Let a worker process answer a request, and return the answer. Cancelling this call stops the work.
 
         Raises ``TooBusy`` if too many requests are waiting, and ``WorkFailed`` if the process failed.
         """
@@ -98,7 +98,6 @@ class WorkPool:
         return answer
 
     async def _ask(self, worker: _Worker, job: Job) -> Answer | None:
-        """Answer a request in a worker process, or return None if the process has exited before the request."""
         answer: Answer | None = None
         try:
             answer = await asyncio.wait_for(self._in_thread(worker.ask, job), self._limits.max_time_s)
