@@ -6,6 +6,7 @@ Derived events are processed in the same step as their cause, which is an event 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TypeAlias
 
 from shards.derived_place import DerivedPlace, EndTime
@@ -13,7 +14,7 @@ from shards.entries import Entry, StoredEntry
 from shards.feeds import Feeds, HostKey
 from shards.operators import Kind, Output
 from shards.place import Place, Step, known_kind
-from streams import ControlRecordError, Definition, EventBatch, RecordKind, Start
+from streams import CLOSED_US, ControlRecordError, Definition, EventBatch, RecordKind, Start
 
 MAIN = ""
 PlaceKey: TypeAlias = tuple[str, str]
@@ -34,14 +35,51 @@ class Derivation:
         self.feeds = feeds
         for (stream, _), place in places.items():
             if isinstance(place, DerivedPlace):
-                place.order(is_ordered=feeds.is_ordered(stream), is_inner=feeds.is_inner(stream))
+                place.order(
+                    is_ordered=feeds.is_ordered(stream),
+                    is_inner=feeds.is_inner(stream),
+                    is_logged=stream in feeds.logged,
+                )
 
     def promises(self) -> dict[str, int | None]:
         """Return the promise of this shard to each derived stream with re-keyed events, which arrive through the log.
 
         A promise is the time before which this shard adds no more events to the stream. It is None if it is unknown.
+        It is ``CLOSED_US`` if all operators that fed the stream through the log have stopped.
         """
-        return {stream: _least(map(self._promise_of, hosts)) for stream, hosts in self.feeds.logged.items()}
+        promises = {stream: _least(map(self._promise_of, hosts)) for stream, hosts in self.feeds.logged.items()}
+        return {**dict.fromkeys(self._closing, CLOSED_US), **promises}
+
+    @cached_property
+    def _closing(self) -> list[str]:
+        """The streams that no operator feeds through the log any more, as long as their logs are not closed.
+
+        In a state of 0.1.0, only the time of the log shows that operators have fed a stream through the log.
+        """
+        return [
+            stream
+            for (stream, _), place in self._places.items()
+            if isinstance(place, DerivedPlace)
+            and (place.waits_for_log or place.logged_us is not None)
+            and stream not in self.feeds.logged
+        ]
+
+    def close_log(self, stream: str) -> Derivation:
+        """Return the derivation after all shards have closed a stream, which then waits for the log no longer.
+
+        Nothing changes if an operator has begun to feed the stream through the log again.
+        """
+        place = self._places[stream, MAIN]
+        if stream in self.feeds.logged or not isinstance(place, DerivedPlace):
+            return self
+        place.close_log()
+        return Derivation(self._places, self.feeds)
+
+    def released(self, entry: Entry) -> Iterator[Step]:
+        """Process the events of a closed stream that need not wait any more."""
+        place = self._places[entry.stream, MAIN]
+        if isinstance(place, DerivedPlace):
+            yield from place.release(entry, is_fed=entry.stream in self.feeds.sources)
 
     def is_timed(self, stream: str) -> bool:
         """Return whether passing time can have an effect in a stream downstream of ``stream`` in this shard."""
@@ -158,7 +196,7 @@ class Derivation:
         """Return the least promise of the hosts and the log that feed a stream, or None if a promise is unknown."""
         place = self._places[stream, MAIN]
         promises = [self._promise_of(host) for host in self.feeds.direct.get(stream, ())]
-        if stream in self.feeds.logged and isinstance(place, DerivedPlace):
+        if isinstance(place, DerivedPlace) and place.waits_for_log:
             promises.append(place.logged_us)
         return _least(promises)
 

@@ -38,9 +38,13 @@ class DerivedPlace(Place):
     late, and are processed on arrival. The watermark is the least promise of the stream's sources. The shard computes
     it, because only the shard knows all places.
 
+    When no operator feeds the stream through the log any more, events of such operators may still be in the log. The
+    place then waits for the log until all shards have closed it.
+
     Attributes:
         watermark_us: The time before which the hosts have received every event, or None if unknown.
         logged_us: The time before which the log adds no more events, or None if unknown.
+        waits_for_log: Whether the log may add more events.
         end: The time at the end of a finite input. None until then, and if no operator here depends on time.
     """
 
@@ -49,6 +53,7 @@ class DerivedPlace(Place):
         self._is_ordered = self._is_inner = False
         self.watermark_us: int | None = None
         self.logged_us: int | None = None
+        self.waits_for_log = False
         self.end: EndTime | None = None
         self._is_held = False
         self._waiting = EventBatch.from_events([])
@@ -58,13 +63,26 @@ class DerivedPlace(Place):
         """Whether passing time can have an effect, because events can be late or an operator depends on time."""
         return self._is_ordered or super().is_timed
 
-    def order(self, *, is_ordered: bool, is_inner: bool) -> None:
+    def order(self, *, is_ordered: bool, is_inner: bool, is_logged: bool) -> None:
         """Set whether the place must sort events, and whether its stream is inner (``Feed.is_inner``).
+
+        ``is_logged`` is whether an operator feeds the stream through the log. If so, the place waits for the log until
+        ``close_log``.
 
         Traces of an inner stream never end, so a host would retain every key for ever. Therefore hosts without
         operators receive no events of an inner stream.
         """
-        self._is_ordered, self._is_inner = is_ordered, is_inner
+        self.waits_for_log |= is_logged
+        self._is_ordered, self._is_inner = is_ordered or self.waits_for_log, is_inner
+
+    def close_log(self) -> None:
+        """Wait for the log no longer. Events that wait are released when the watermark passes them."""
+        self.waits_for_log, self.logged_us = False, None
+
+    def release(self, entry: Entry, *, is_fed: bool) -> Iterator[Step]:
+        """Process the events that wait without need, which are all events if nothing feeds the stream any more."""
+        if not self._is_ordered:
+            yield from self._processed(entry, self._let_go(self._released_us if is_fed else None))
 
     def measures(self) -> dict[str, int | None]:
         """Return the metrics of ``Place.measures``, where ``watermark_us`` is the watermark of the derived stream."""
@@ -74,8 +92,10 @@ class DerivedPlace(Place):
         self, entries: Sequence[Entry], batches: Sequence[EventBatch], *, is_timed: bool = False
     ) -> Iterator[Step]:
         if not self._is_ordered:
-            yield from self._processed(entries[-1], self._let_go(self._released_us))
-            yield from self._processed(entries[-1], self._due(EventBatch.joined(batches)))
+            if self._is_held:
+                yield from self._processed(entries[-1], self._let_go(self._released_us))
+            arrange = self._due if self._is_held else self._merged
+            yield from self._processed(entries[-1], arrange(EventBatch.joined(batches)))
             return
         batch = EventBatch.joined([self._waiting, *batches] if len(self._waiting) else batches)
         if (is_ended := batch.is_ended).any():  # another source may still send events of a key that has ended
@@ -153,12 +173,18 @@ class DerivedPlace(Place):
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         head, sections = super().dump()
-        head["derived"] = {"watermark_us": self.watermark_us, "logged_us": self.logged_us}
+        head["derived"] = {
+            "watermark_us": self.watermark_us,
+            "logged_us": self.logged_us,
+            "waits_for_log": self.waits_for_log,
+        }
         return head, {**sections, _WAITING: self._waiting.to_bytes()}
 
     def restore(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
         super().restore(head, sections)
-        self.watermark_us, self.logged_us = head["derived"]["watermark_us"], head["derived"]["logged_us"]
+        derived = head["derived"]
+        self.watermark_us, self.logged_us = derived["watermark_us"], derived["logged_us"]
+        self.waits_for_log = derived.get("waits_for_log", False)  # states of 0.1.0 do not have it
         self._waiting = EventBatch.from_bytes(sections[_WAITING])
 
     def _processed(self, entry: Entry, batch: EventBatch) -> Iterator[Step]:
@@ -168,22 +194,24 @@ class DerivedPlace(Place):
                     yield from self._step(entry, self.metering.process(host, self._with_tables(batch)))
 
     @property
-    def _released_us(self) -> int | None:
-        """The time before which events are released at once, if all events of the stream come from one place.
-
-        None if no event has to wait.
-        """
-        if not self._is_held:
-            return None
+    def _released_us(self) -> int:
+        """The time before which events need not wait, if all events of the stream come from one place."""
         return EARLIEST_US if self.watermark_us is None else self.watermark_us + 1
 
     def _due(self, batch: EventBatch) -> EventBatch:
         """Return the events that need not wait, and buffer the others. All events of the stream come from one place."""
-        if (released_us := self._released_us) is None:
-            return batch
-        is_due = batch.time_us < released_us
+        is_due = batch.time_us < self._released_us
         self._waiting = replace(EventBatch.joined([self._waiting, batch.take(np.flatnonzero(~is_due))]), arrivals=None)
         return batch.take(np.flatnonzero(is_due))
+
+    def _merged(self, batch: EventBatch) -> EventBatch:
+        """Insert events of former sources, which still wait, into the events of a single source by time."""
+        if not len(self._waiting) or not len(batch):
+            return batch
+        reached_us = np.maximum.accumulate(batch.time_us)
+        due = self._let_go(int(reached_us[-1]) + 1)
+        order = np.argsort(np.concatenate([due.time_us, reached_us]), kind="stable")
+        return EventBatch.joined([due, batch]).take(order)
 
     def _let_go(self, watermark_us: int | None) -> EventBatch:
         waiting = self._waiting

@@ -15,7 +15,17 @@ from shards.kinds import KINDS_BY_NAME
 from shards.operators import Kind
 from shards.rows import RowBlock, results_of
 from shards.state import ShardState
-from streams import BLOCK_EVENTS, NEVER_US, AttributePath, ControlRecord, EventBatch, StreamOff, Tick, encode_control
+from streams import (
+    BLOCK_EVENTS,
+    CLOSED_US,
+    NEVER_US,
+    AttributePath,
+    ControlRecord,
+    EventBatch,
+    StreamOff,
+    Tick,
+    encode_control,
+)
 
 
 class Decided(NamedTuple):
@@ -213,9 +223,12 @@ class InlineShards:
                 for state, is_current in zip(self.states, are_current, strict=True)
             ]
             known_promises = [promise for promise in promises if promise is not None]
-            if len(known_promises) == len(promises) and min(known_promises) > self._promised.get(stream, NEVER_US):
-                self._promised[stream] = min(known_promises)
-                self.say(stream, _tick(min(known_promises)))
+            if len(known_promises) < len(promises) or min(known_promises) < max(known_promises) == CLOSED_US:
+                continue
+            least_us = min(known_promises)
+            if least_us > self._promised.get(stream, NEVER_US):
+                self.say(stream, _tick(least_us))
+                self._promised[stream] = NEVER_US if least_us == CLOSED_US else least_us
 
 
 def _tick(time_us: int) -> Tick:

@@ -38,6 +38,7 @@ from shards.policy import Decoded, Decoder, OldestFirst, Policy, in_turns, ticks
 from shards.rows import OutputRow, ResultRows, RowBlock, dead_letter, results_of, rows_of
 from shards.stops import STOPPED, Stops
 from streams import (
+    CLOSED_US,
     Ask,
     ConstraintsOn,
     ControlRecord,
@@ -223,13 +224,16 @@ class ShardState:
         return rows + self._matched(group.take_all())
 
     def _derived_tick(self, entry: Entry) -> TickEntry | None:
-        """Decode a tick of a derived stream. Return None for other entries, and for ticks that become dead letters."""
+        """Decode a tick of a derived stream.
+
+        Return None for other entries, for ticks that become dead letters, and for ticks that close a stream's log.
+        """
         place = self._places.get((entry.stream, _MAIN)) if entry.kind == RecordKind.TICK else None
         if not isinstance(place, DerivedPlace):
             return None
         with suppress(ControlRecordError):
             tick = decode_control(RecordKind.TICK, entry.body)
-            if isinstance(tick, Tick):
+            if isinstance(tick, Tick) and tick.time_us != CLOSED_US:
                 return TickEntry(position=entry.position, stream=entry.stream, tick=tick, body=entry.body)
         return None
 
@@ -458,6 +462,8 @@ class ShardState:
         match record:
             case StreamOn(declaration):
                 yield from chain.from_iterable(place.declare(entry, declaration) for place in places)
+            case Tick(time_us=time_us) if time_us == CLOSED_US:
+                yield from self._derivation.released(entry)
             case Tick(time_us=time_us):
                 yield from chain.from_iterable(place.tick(entry, time_us) for place in places)
             case LatenessChange() as change:
@@ -498,6 +504,9 @@ class ShardState:
                 self._stop(kind, name, entry)
             case ConstraintsOn() as record:
                 self._declared(entry).follow(record)
+            case Tick(time_us=time_us) if time_us == CLOSED_US:
+                self._declared(entry)
+                self._derivation = self._derivation.close_log(entry.stream)
             case TableOn() | TableOff() | TableRow():
                 self.read_tables(tables_after(self.tables, record))
 

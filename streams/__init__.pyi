@@ -165,6 +165,7 @@ from .log.control import (
 from .log.records import Definition as Definition, Input as Input
 from .log.records import (
     APPENDED_KEY as APPENDED_KEY,
+    CLOSED_US as CLOSED_US,
     DERIVED_PROMISES_KEY as DERIVED_PROMISES_KEY,
     LAYOUT_KEY as LAYOUT_KEY,
     LogEntry as LogEntry,

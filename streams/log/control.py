@@ -286,13 +286,14 @@ class Tick(ControlRecord):
     """The stream's event time has reached a time.
 
     Attributes:
-        time_us: The newest time of the stream, before its lateness is subtracted.
+        time_us: The newest time of the stream, before its lateness is subtracted. ``CLOSED_US`` means that no operator
+            feeds a derived stream through the log any more, and that its events in the log precede this record.
         cause: ``events`` if events of another shard caused the tick, ``clock`` if the wall clock did in a quiet stream.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.TICK
 
-    time_us: Annotated[int, Member(Members.known_time_us, name="time")]
+    time_us: Annotated[int, Member(Members.reached_us, name="time")]
     cause: Annotated[TickCause, Member(choice_of(*get_args(TickCause)))]
 
 

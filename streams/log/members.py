@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, Self, cast, get_type_hints
 
 from streams.errors import ControlRecordError
-from streams.log.records import RecordKind
+from streams.log.records import CLOSED_US, RecordKind
 from streams.timestamps import EARLIEST_US, LATEST_US
 
 
@@ -72,6 +72,11 @@ class Members:
         if value is None:
             raise self.error(name, f"{name} is None; it must be microseconds UTC")
         return value
+
+    def reached_us(self, name: str) -> int:
+        """Read a time in microseconds UTC, or ``CLOSED_US``."""
+        value = self.get(name)
+        return CLOSED_US if value == CLOSED_US else self.known_time_us(name)
 
     def choice(self, name: str, known: Sequence[str]) -> str:
         """Read one of the ``known`` texts. If the member is missing, return the first of them."""

@@ -38,6 +38,9 @@ STREAM_TIMES_KEY = "forestall:stream-times"
 DERIVED_PROMISES_KEY = "forestall:derived:promises"
 """The Redis hash with the time before which each shard adds no more events to a derived stream."""
 
+CLOSED_US = 2**62
+"""A promise later than every valid time: no operator of the shard feeds the derived stream through the log any more."""
+
 
 class RecordKind(StrEnum):
     """Kind of a log entry. The value is stored in the entry."""

@@ -84,7 +84,11 @@ AT_SOURCE: Documents = {  # their versions, of which the first one begins
         pattern("one", "s", "A a", "INTO f KEY g TYPE M"),
         pattern("one", "s", "A a"),
     ],
-    "two": [pattern("two", "t", "A a", INTO_D), pattern("two", "t", "A a", "INTO f KEY c TYPE M")],
+    "two": [
+        pattern("two", "t", "A a", INTO_D),
+        pattern("two", "t", "A a", "INTO f KEY c TYPE M"),
+        pattern("two", "t", "A a", "INTO d TYPE M"),
+    ],
     "sums": [aggregate("sums", "s", "key", "20 s"), aggregate("sums", "s", "key", {"tumbling": "10 s"}, type="Sum")],
     "both": [join("both", "st"), join("both", "st", window="7 s"), join("both", "st", outer=["b"])],
     "late": [pattern("late", "s", f"SEQ(A a, B b) WITHIN {span} s EMIT TIMEOUTS") for span in (8, 4)],

@@ -6,6 +6,7 @@ import orjson
 import pytest
 
 from service.stores.connection import register
+from streams import CLOSED_US
 
 pytestmark = pytest.mark.redis
 
@@ -80,6 +81,22 @@ def test_log_append_derived_promises(run, client):
     assert promise(["s", [[0, "91", ""]]]) == [[], 0], "the other promise is of a stream that was removed"
     client.hset("promises", "1:s", "92")  # as former releases stored it
     assert promise(["s", [[0, "91", ""]]]) == [[], 1]
+
+
+def test_log_append_derived_closes_a_log_once_all_shards_have(run, client):
+    def promise(*times):
+        promised = [["s", [[shard, str(time_us), ""] for shard, time_us in times]]]
+        given: dict[str, Any] = {"appends": b"[]", "promising": orjson.dumps(promised), "bodies": []}
+        given |= {"kind": "tick", "tick": '{"time":%d}', "shard_count": 2, "token": ""}
+        return run("log/append_derived", **KEYS, shards=["log:0", "log:1"], **given)[1]
+
+    client.hset("streams", "s", '{"since_ms":7}')
+    assert promise((0, 50), (1, 40)) == 1
+    assert [promise((0, CLOSED_US)), promise((1, 60))] == [0, 0], "the shard 1 still feeds the stream"
+    assert [promise((1, CLOSED_US)), promise((1, CLOSED_US))] == [1, 0]
+    assert [fields[b"body"] for _, fields in client.xrange("log:1")] == [b'{"time":40}', b'{"time":%d}' % CLOSED_US]
+    assert client.hget("times", "s:ticked") is None
+    assert [promise((0, 30)), promise((1, 30))] == [0, 1], "an operator feeds the stream again"
 
 
 def test_log_read_derived(run, client):

@@ -1,0 +1,237 @@
+"""Derived events with keys of their own are processed in the order of time after the operator that derives them stops.
+
+Another operator feeds the same stream directly. The stream then waits for the log until every shard has closed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from random import Random
+from typing import Any, TypeAlias
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shards import InlineShards, RowBlock, ShardState
+from shards.blob import pack, seal, unpack
+from streams import (
+    CLOSED_US,
+    ControlRecord,
+    Event,
+    EventBatch,
+    PatternOff,
+    PatternOn,
+    PatternPause,
+    StreamDeclaration,
+    StreamOff,
+    StreamOn,
+    Tick,
+)
+
+SECOND_US = 1_000_000
+Said: TypeAlias = tuple[str, ControlRecord]
+KEYED = "PATTERN far EVENT A a RETURN a.c AS c, a.n AS n INTO d KEY c TYPE M"
+DIRECT = "PATTERN near EVENT A a RETURN a.n AS n INTO d TYPE M"
+CONTROL: Sequence[Said] = [
+    *((name, StreamOn(StreamDeclaration(name=name))) for name in "st"),
+    *((name, StreamOn(StreamDeclaration(name=name, derived=True))) for name in ("d", "e", "other")),
+    ("s", PatternOn(name="far", version=1, text=KEYED)),
+    (
+        "d",
+        PatternOn(name="pairs", version=1, text="PATTERN pairs EVENT SEQ(M a, STRICT M b) RETURN a.n AS a, b.n AS b"),
+    ),
+    ("d", PatternOn(name="quiet", version=1, text="PATTERN quiet EVENT SEQ(M a, WITHIN 3 s NOT M) RETURN a.n AS a")),
+]
+NEAR: Said = ("t", PatternOn(name="near", version=1, text=DIRECT))
+STOPS: dict[str, Sequence[Said]] = {
+    "retired": [("s", PatternOff("far"))],
+    "paused": [("s", PatternPause("far"))],
+    "another stream": [("s", PatternOn(name="far", version=2, text=KEYED.replace("INTO d", "INTO other")))],
+    "another key": [("s", PatternOn(name="far", version=2, text=KEYED.replace("KEY c ", "")))],
+    "no stream": [("s", PatternOn(name="far", version=2, text="PATTERN far EVENT A a"))],
+    "source removed": [("s", PatternOff("far")), ("s", StreamOff("s"))],
+}
+
+
+def event(number: int, key: str = "k", **data: Any) -> EventBatch:
+    one = Event(id=f"e{number}", type="A", time_us=number * SECOND_US, key=key, data={"n": number, **data})
+    return EventBatch.from_events([one])
+
+
+def said(run: InlineShards, records: Iterable[Said]) -> None:
+    for stream, record in records:
+        run.say(stream, record)
+
+
+def found(rows: Iterable[RowBlock]) -> list[tuple[str, tuple[int, ...]]]:
+    bodies = [orjson.loads(row.body) for block in rows for row in block if row.kind == "alert"]
+    return sorted((body["pattern"], tuple(body["returns"].values())) for body in bodies)
+
+
+def late(run: InlineShards) -> int:
+    return sum(state.measures()["d"]["late_processed"] or 0 for state in run.states)
+
+
+def passed(run: InlineShards, seconds: int, streams: str = "st") -> list[RowBlock]:
+    said(run, [(name, Tick(time_us=seconds * SECOND_US, cause="events")) for name in streams])
+    return run.settle()
+
+
+def reload(run: InlineShards) -> None:
+    run.states = [ShardState.load(state.dump()) for state in run.states]
+
+
+@pytest.mark.parametrize("shards", [1, 8])
+@pytest.mark.parametrize("stop", STOPS)
+@pytest.mark.parametrize("is_near_first", [True, False])
+def test_events_in_the_log_are_matched_in_order_when_their_operator_stops(
+    shards: int, stop: str, is_near_first: bool
+) -> None:
+    run = InlineShards(shards)
+    said(run, CONTROL)
+    said(run, [NEAR] if is_near_first else [])
+    run.settle()
+    for number in (1, 3):
+        run.feed("s", event(number, key=f"s{number}", c="k"))
+    said(run, [NEAR] if not is_near_first and stop == "another key" else [])
+    said(run, STOPS[stop])
+    said(run, [NEAR] if not is_near_first and stop != "another key" else [])
+    for number in (2, 4):
+        run.feed("t", event(number))
+    rows: list[RowBlock] = []
+    for shard, entries in enumerate(run.waiting):
+        rows += run.step(shard, entries)
+    reload(run)
+    rows += run.settle()
+    run.feed("t", event(5))
+    rows += run.settle()
+    rows += passed(run, 60, "t" if stop == "source removed" else "st")
+    assert found(rows) == [*(("pairs", (n, n + 1)) for n in (1, 2, 3, 4)), ("quiet", (5,))]
+    assert late(run) == 0
+    assert [state.measures()["d"]["waiting"] for state in run.states] == [0] * shards
+
+
+@pytest.mark.parametrize("shards", [1, 8])
+def test_a_stream_whose_log_is_closed_waits_for_it_no_longer(shards: int) -> None:
+    run = InlineShards(shards)
+    said(run, [*CONTROL, NEAR])
+    run.feed("s", event(1, key="s", c="k"))
+    said(run, STOPS["retired"])
+    run.feed("t", event(2))
+    for shard, entries in enumerate(run.waiting):
+        run.step(shard, entries)
+    assert [state.promises() for state in run.states] == [{"d": CLOSED_US}] * shards
+    assert found(run.settle()) == [("pairs", (1, 2))]
+    assert [state.promises() for state in run.states] == [{}] * shards
+    run.feed("t", event(3))
+    assert found(run.settle()) == [("pairs", (2, 3))]
+    said(run, CONTROL[-3:-2])
+    run.feed("s", event(5, key="s", c="k"))
+    run.feed("t", event(4))
+    assert found(run.settle()) == []
+    assert found(passed(run, 6)) == [("pairs", (3, 4)), ("pairs", (4, 5))]
+
+
+@pytest.mark.parametrize("shards", [1, 8])
+def test_an_operator_that_begins_again_before_the_log_is_closed_is_waited_for(shards: int) -> None:
+    run = InlineShards(shards)
+    said(run, [*CONTROL, NEAR])
+    run.feed("s", event(1, key="s", c="k"))
+    said(run, STOPS["paused"])
+    for shard, entries in enumerate(run.waiting):
+        run.step(shard, entries)
+    said(run, CONTROL[-3:-2])
+    run.feed("s", event(2, key="s", c="k"))
+    run.feed("t", event(3))
+    said(run, [("d", Tick(time_us=CLOSED_US, cause="events"))])  # as if it had been appended before
+    rows = run.settle()
+    assert CLOSED_US not in {state.promises()["d"] for state in run.states}
+    rows += passed(run, 60)
+    assert found(rows) == [("pairs", (1, 2)), ("pairs", (2, 3)), ("quiet", (3,))]
+    assert late(run) == 0
+
+
+@pytest.mark.parametrize("shards", [1, 8])
+def test_events_of_a_stream_without_sources_are_matched_once_all_have_arrived(shards: int) -> None:
+    run = InlineShards(shards)
+    said(run, CONTROL)
+    for number in (2, 1):
+        run.feed("s", event(number, key=f"s{number}", c="k"))
+    said(run, STOPS["source removed"])
+    assert found(run.settle()) == [("pairs", (1, 2))]
+    assert [state.measures()["d"]["waiting"] for state in run.states] == [0] * shards
+
+
+def test_a_state_of_a_former_release_does_not_wait_but_closes_the_log() -> None:
+    run = InlineShards(2)
+    said(run, [*CONTROL, NEAR])
+    run.feed("s", event(1, key="s", c="k"))
+    passed(run, 2)
+    said(run, STOPS["retired"])
+    for shard, entries in enumerate(run.waiting):
+        run.step(shard, entries)
+    _, head, sections = unpack(run.states[0].dump())
+    for place in head["places"]:
+        place.get("derived", {}).pop("waits_for_log", None)
+    run.states[0] = ShardState.load(b"".join(seal(pack(head, sections))))
+    assert [state.promises() for state in run.states] == [{"d": CLOSED_US}] * 2
+    run.settle()
+    assert [state.promises() for state in run.states] == [{}] * 2
+
+
+@pytest.mark.parametrize("is_split", [True, False])
+def test_events_of_a_direct_feed_that_has_stopped_wait_for_their_time(is_split: bool) -> None:
+    run = InlineShards(1)
+    said(run, [*CONTROL[:-3], *CONTROL[-2:], NEAR, STOPS["another key"][0]])
+    for number in (1, 3, 5):
+        run.feed("s", event(number))
+    said(run, [("s", PatternOff("far"))])
+    rows = run.settle() if is_split else []
+    for number in (2, 4, 6):
+        run.feed("t", event(number))
+        rows += run.settle() if is_split else []
+    assert found([*rows, *run.settle()]) == [("pairs", (n, n + 1)) for n in range(1, 6)]
+
+
+VERSIONS: dict[str, Sequence[ControlRecord]] = {
+    "s": [PatternOn(name="far", version=1, text=KEYED), PatternPause("far"), STOPS["another key"][0][1]],
+    "t": [NEAR[1], PatternPause("near")],
+}
+
+
+@settings(max_examples=60, deadline=None)
+@given(shards=st.sampled_from([1, 3, 8]), seed=st.integers(0, 2**32))
+def test_any_split_gives_what_a_run_without_events_in_transit_gives(shards: int, seed: int) -> None:
+    random = Random(seed)
+    steps: list[Said | tuple[str, EventBatch]] = []
+    for number in range(1, random.randint(8, 40)):
+        stream = random.choice("st")
+        if random.random() < 0.8:
+            steps.append((stream, event(number, key=random.choice("klm"), c=random.choice("klm"))))
+        else:
+            steps.append((stream, random.choice(VERSIONS[stream])))
+    results = []
+    for is_settled in (True, False):
+        run = InlineShards(shards)
+        said(run, [*CONTROL, NEAR])
+        rows = run.settle()
+        for stream, step in steps:
+            if isinstance(step, EventBatch):
+                run.feed(stream, step)
+            else:
+                run.say(stream, step)
+            if is_settled:
+                rows += run.settle()
+                continue
+            for shard in random.choices(range(shards), k=random.randint(0, shards)):
+                rows += run.step(shard, random.randint(1, 6))
+            if random.random() < 0.2:
+                reload(run)
+        rows += passed(run, 1_000)
+        rows += passed(run, 2_000)
+        assert late(run) == 0
+        assert [state.measures()["d"]["waiting"] for state in run.states] == [0] * shards
+        results.append(found(rows))
+    assert results[0] == results[1]
