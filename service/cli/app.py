@@ -88,7 +88,7 @@ _PANELS: Mapping[str, Mapping[str, str]] = {
         "webhooks": "Webhooks of the running service.",
         "sinks": "Sinks of the running service other than webhooks.",
         "keys": "API keys of the running service. All commands need a key with the scope admin, in FORESTALL_API_KEY.",
-        "audit": "Changes that were requested from the running service. Needs a key with the scope admin.",
+        "audit": "Changes that callers of the running service requested. Needs a key with the scope admin.",
         "api": "Call the API of the running service and print its answer.",
         "context": "Named services that commands call.",
         "backup": "Back up a stopped service: Redis, checkpoint and saved states, in one file.",

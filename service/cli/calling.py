@@ -33,11 +33,11 @@ ApiKeyOption: TypeAlias = Annotated[
     typer.Option(
         "--api-key",
         metavar="KEY",
-        help="API key (default: FORESTALL_API_KEY, which is safer: other users of the machine can read options).",
+        help="API key (default: the variable FORESTALL_API_KEY, which other users of the machine cannot read).",
         rich_help_panel="Call",
     ),
 ]
-IsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="The answer as JSON; a list as one item per line.")]
+IsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON; of a list, one item per line.")]
 
 Command = TypeVar("Command", bound=Callable[..., None])
 Columns: TypeAlias = Sequence[tuple[str, str]]

@@ -54,7 +54,7 @@ TimeFormat = Annotated[
     typer.Option(
         "--time-format",
         metavar="FORM",
-        help="Format of times: day-first or month-first (03/04/2025), or a pattern such as '%d.%m.%y %H:%M'.",
+        help="Format of times such as 03/04/2025: day-first, month-first, or a pattern such as '%d/%m/%Y'.",
     ),
 ]
 ChangedClocks = Annotated[

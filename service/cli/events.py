@@ -37,7 +37,7 @@ def list_events(
     limit: AtMost = 100,
     old_stream: _OldStream = None,
 ) -> None:
-    """List the newest events of a stream, or those after a cursor, the oldest first."""
+    """List the newest events of a stream, or the events after a cursor; either list begins with its oldest."""
     path, filters = f"/streams/{part(_named_stream(stream, old_stream))}/events", without_none(key=key, type=type_)
     page = client.get(path, limit=min(limit, _NEWEST), **filters, **without_none(after=after))
     if page["trimmed_until"] is not None:

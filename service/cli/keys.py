@@ -59,7 +59,7 @@ def create(
     name: Annotated[str, typer.Argument(help="Name of the key, for people.")],
     scope: Annotated[
         list[KeyScope],
-        typer.Option(metavar="SCOPE", help="read, ingest, patterns, or admin, which includes all others. Repeatable."),
+        typer.Option(metavar="SCOPE", help="Right: read, ingest, patterns, or admin (all rights). Repeatable."),
     ],
     stream: Annotated[
         list[str] | None, typer.Option(metavar="STREAM", help="Restrict the key to this stream. Repeatable.")

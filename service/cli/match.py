@@ -62,7 +62,7 @@ Listed = Annotated[
     ),
 ]
 Beginning = Annotated[
-    bool, typer.Option("--open", help="Transactions continue after the last event (default: they end with it).")
+    bool, typer.Option("--open", help="Leave transactions open at the end of the input (default: they end there).")
 ]
 Simultaneous = Annotated[
     Ties, typer.Option(help="Order of events with equal timestamps: as in the file (log), or none (simultaneous).")

@@ -20,7 +20,7 @@ from streams import indefinite
 DocumentFile: TypeAlias = Annotated[
     Path, typer.Argument(metavar="FILE", help="The document, YAML or JSON.", show_default=False)
 ]
-IsDraft: TypeAlias = Annotated[bool, typer.Option("--draft", help="Check and store it; 'activate' starts it.")]
+IsDraft: TypeAlias = Annotated[bool, typer.Option("--draft", help="Store without starting; 'activate' starts.")]
 
 _COLUMNS = ("name", "stream", "state", "version", "severity", "body")
 
@@ -222,7 +222,7 @@ def _add_move(app: typer.Typer, resource: Resource, action: str, meaning: str) -
         client: Caller,
         name: str = name_argument,
         now: Annotated[
-            bool, typer.Option("--now", help="Pause at once: events still in the backlog are skipped.")
+            bool, typer.Option("--now", help="Pause at once; the events of the backlog are never processed.")
         ] = False,
     ) -> None:
         parameters = {"now": "true"} if now else {}

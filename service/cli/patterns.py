@@ -77,7 +77,7 @@ def add_pattern(
     client: Caller,
     pattern: Annotated[str, typer.Argument(help="File with one pattern, text or .json, or the text of a pattern.")],
     stream: Annotated[str, typer.Option(help="Stream in which the pattern is matched.")],
-    draft: Annotated[bool, typer.Option("--draft", help="Check and store it; 'activate' starts it.")] = False,
+    draft: Annotated[bool, typer.Option("--draft", help="Store without starting; 'activate' starts.")] = False,
     severity: Annotated[Severity | None, typer.Option(help="Severity of its alerts.")] = None,
     unguarded: Unguarded = False,
     suppress: Suppress = None,

@@ -24,7 +24,7 @@ After: TypeAlias = Annotated[
 AfterOrNow: TypeAlias = Annotated[
     str | None, typer.Option(metavar="CURSOR", help="Start after this cursor; 0: begin with the oldest (default: now).")
 ]
-EndAfter: TypeAlias = Annotated[int | None, typer.Option(min=1, help="End after this number of entries.")]
+EndAfter: TypeAlias = Annotated[int | None, typer.Option(min=1, help="Stop after this number of items.")]
 AtMost: TypeAlias = Annotated[int, typer.Option(min=1, help="Maximum number of entries.")]
 
 

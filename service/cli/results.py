@@ -59,7 +59,7 @@ endings = _listing(
     ("time", "pattern", "key", "reason"),
 )
 results = Commands(help="Results of any kind of the running service.")
-audit = Commands(help="Changes that were requested from the running service. Needs a key with the scope admin.")
+audit = Commands(help="Changes that callers of the running service requested. Needs a key with the scope admin.")
 
 
 @endings.command()

@@ -56,7 +56,7 @@ def run(
         str | None, typer.Option(metavar="NAME,…", help="Derived streams whose events are printed (default: all).")
     ] = None,
     is_open: Annotated[
-        bool, typer.Option("--open", help="Transactions continue after the last event (default: they end with it).")
+        bool, typer.Option("--open", help="Leave transactions open at the end of the input (default: they end there).")
     ] = False,
     output: Annotated[OutputFormat, typer.Option(help="Output format.")] = "text",
 ) -> None:

@@ -73,7 +73,7 @@ def change_row(
         typer.Option("--row", metavar="FILE", help="JSON object with the columns (default: remove the row)."),
     ] = None,
 ) -> None:
-    """Add, change or remove one row of a table, for later events."""
+    """Add, change or remove one row of a table; only later events see the change."""
     path, query = f"/tables/{part(name)}/rows", {"key": key}
     if file is None:
         answer = client.request("DELETE", path, query=query)

@@ -42,7 +42,7 @@ def list_traces(
         str | None,
         typer.Option(
             metavar="TYPE",
-            help="Only transactions in which the furthest partial match of a pattern waits for this type.",
+            help="Only transactions in which a pattern's most advanced partial match waits for this event type.",
         ),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=200, help="Maximum number of transactions.")] = 20,

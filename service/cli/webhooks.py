@@ -56,7 +56,7 @@ def known_kinds(kinds: list[str] | None) -> list[str] | None:
 
 _LeastSeverity: TypeAlias = Annotated[Severity | None, typer.Option(help="Only results of at least this severity.")]
 _Template: TypeAlias = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="JSON file with the template of the bodies.")
+    Path | None, typer.Option(metavar="FILE", help="JSON file with the template of message bodies.")
 ]
 _Description: TypeAlias = Annotated[str | None, typer.Option(help="Description for people.")]
 _Digest: TypeAlias = Annotated[
