@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from pipeline.held_shards import HeldOptions, HeldShards
 from pipeline.measures import Work, stats_row
-from pipeline.snapshots import SnapshotIndex, open_snapshots
+from pipeline.snapshots import FolderSnapshots, SnapshotIndex, open_snapshots
 from pipeline.sources import EventLogOptions, log_ends
 from pipeline.sources.log_reading import connect
 from pipeline.spilled import SpilledStates
@@ -54,6 +54,8 @@ def forget_states(options: EventLogOptions) -> None:
             for position in index.positions(shard):
                 index.remove(shard, position)
                 store.remove(shard, position)
+            if isinstance(store, FolderSnapshots):
+                store.keep_only(shard, ())  # also files that a killed process had not entered into the index
         SpilledStates(options, ()).remove()
     finally:
         server.close()

@@ -63,8 +63,12 @@ def job_options(settings: Settings, layout: Layout, url: str, tasks: int) -> Job
 
 
 def forget_former(settings: Settings, layout: Layout, url: str) -> None:
-    """Remove checkpoints and states of former layouts of the log. Folders that cannot be removed are skipped."""
-    for generation, shards in zip(layout.former_generations, layout.former, strict=True):
+    """Remove checkpoints and states of former layouts of the log, and the states of an unfinished resharding.
+
+    Folders that cannot be removed are skipped.
+    """
+    unfinished = [(layout.unfinished, layout.unfinished)] if layout.unfinished else []
+    for generation, shards in [*zip(layout.former_generations, layout.former, strict=True), *unfinished]:
         before = Layout(shards=shards, identity=layout.identity, generation=generation)
         options = job_options(settings, before, url, tasks=1)
         forget_states(options.log)

@@ -40,11 +40,16 @@ _SECOND_US = 1_000_000
 def reshard(settings: Settings, stores: Stores, shards: int, tell: Telling) -> Layout:
     """Divide the log into ``shards`` shards, a multiple of the current number. Returns the new layout.
 
-    If the last call made the same number of shards, the log does not change. ``tell`` is called with a description of
-    each step. Raises ``ReshardRefused`` if the number is not possible or the pipeline runs.
+    If the log has this number of shards already, its entries do not change; if a killed call still holds the log, the
+    log is released. ``tell`` is called with a description of each step. Raises ``ReshardRefused`` if the number is not
+    possible or the pipeline runs.
     """
     layout = stores.log.layout.read()
-    if shards != layout.generation:
+    if shards == layout.shards and stores.log.layout.is_held():
+        require_stopped(settings, stores, SystemClock(), ReshardRefused)
+        tell("unlocking the log, which keeps its shards")
+        stores.log.layout.release(stores.log.layout.hold())
+    elif shards != layout.generation:
         _check_shards(layout.shards, shards)
         require_stopped(settings, stores, SystemClock(), ReshardRefused)
         layout = _divided(settings, stores, layout, shards, tell)
@@ -53,7 +58,9 @@ def reshard(settings: Settings, stores: Stores, shards: int, tell: Telling) -> L
 
 
 def _divided(settings: Settings, stores: Stores, layout: Layout, shards: int, tell: Telling) -> Layout:
-    token = stores.log.layout.hold()
+    if layout.unfinished not in (0, shards):
+        forget_former(settings, layout, stores.url)
+    token = stores.log.layout.hold(shards)
     try:
         tell("matching what the log holds")
         match_all(settings, stores, layout)

@@ -12,7 +12,7 @@ from service import AlertSink, LogResharding, Stores
 from service.errors import BackupRefused, ReshardRefused
 from service.intake.announcing import Announcing
 from service.processes import pipeline_process
-from service.processes.cluster import job_options
+from service.processes.cluster import forget_former, job_options
 from service.stores import Keyspace, Submission, pattern_draft
 from service.upkeep.resharding import reshard
 from streams import (
@@ -325,6 +325,49 @@ def test_whatever_step_fails_the_log_goes_on_and_the_command_can_be_run_again(
     run(settings, later)
     assert alerts(later) == expected()
     assert not client.hexists(LAYOUT_KEY, "resharding")
+
+
+@pytest.mark.parametrize("then", ["another number", "the former number"])
+def test_states_of_a_resharding_that_was_not_finished_are_removed(settings, stores, client, monkeypatch, then):
+    begin(stores)
+    post(stores, batches()[0])
+    with monkeypatch.context() as patch:
+        breaking(patch, "pipeline.snapshots:SnapshotIndex.enter", after=3)
+        with pytest.raises(Broken):
+            reshard(settings, stores, 6, say_nothing)
+    assert len(files_of(settings, 6)) == 4
+    assert len(client.keys("forestall:snapshots:6:*")) == 3
+    if then == "another number":
+        divide(settings, stores, 12)
+    else:
+        forget_former(settings, stores.log.layout.read(), stores.url)  # as the pipeline does when it starts
+    assert files_of(settings, 6) == client.keys("forestall:snapshots:6:*") == []
+
+
+def files_of(settings, generation):
+    folder = settings.data_dir / "snapshots" / f"generation-{generation}"
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("shards", [3, 6])
+def test_the_current_number_unlocks_a_log_whose_resharding_was_killed(settings, stores, monkeypatch, shards):
+    begin(stores)
+    if shards == 6:
+        divide(settings, stores, 6)
+    with monkeypatch.context() as patch:
+        breaking(patch, "service.stores.log.layout:LayoutStore.switch")
+        patch.setattr("service.stores.log.layout.LayoutStore.release", lambda *_: None)
+        with pytest.raises(Broken):
+            reshard(settings, stores, 12, say_nothing)
+    with pytest.raises(LogResharding):
+        post(stores, batches()[0])
+    layout, said = divide(settings, stores, shards)
+    assert (layout.shards, said) == (shards, ["unlocking the log, which keeps its shards"])
+    assert files_of(settings, 12) == []
+    for batch in batches():
+        post(stores, batch)
+    run(settings, stores)
+    assert alerts(stores) == expected()
 
 
 def test_who_takes_over_is_the_one_who_divides(settings, stores, monkeypatch):

@@ -35,12 +35,15 @@ class Layout:
         identity: Random id of the log, which distinguishes it from all other logs.
         generation: 0 before the first resharding, then the number of shards after the last resharding.
         former: Earlier numbers of shards, oldest first.
+        unfinished: The number of shards that a resharding has begun to make and has not made. 0: no resharding is
+            unfinished.
     """
 
     shards: int
     identity: str
     generation: int = 0
     former: tuple[int, ...] = ()
+    unfinished: int = 0
 
     @property
     def former_generations(self) -> tuple[int, ...]:
@@ -79,7 +82,7 @@ class LayoutStore:
         If the log has a format that this release does not support, raise ``RecordFormatError``.
         """
         reply = self._open(format=FORMAT_VERSION, shards=self._initial_shards, identity=uuid.uuid4().hex)
-        form, shards, identity, generation, former = reply
+        form, shards, identity, generation, former, unfinished = reply
         if int(form) not in _FORMATS:
             raise RecordFormatError(
                 f"the event log has format {int(form)}; this release reads {' and '.join(map(str, _FORMATS))}",
@@ -90,6 +93,7 @@ class LayoutStore:
             identity=identity.decode(),
             generation=int(generation or 0),
             former=tuple(map(int, (former or b"").split())),
+            unfinished=int(unfinished or 0),
         )
         return self._cached
 
@@ -127,16 +131,21 @@ class LayoutStore:
 
     def require_settled(self) -> None:
         """Raise ``LogResharding`` if the log is being resharded."""
-        if self._client.hexists(LAYOUT_KEY, "resharding"):
+        if self.is_held():
             raise _resharding()
 
-    def hold(self) -> str:
+    def is_held(self) -> bool:
+        """Return whether a process holds the log, or was killed while it held the log."""
+        return self._client.hexists(LAYOUT_KEY, "resharding")
+
+    def hold(self, shards: int = 0) -> str:
         """Prevent all appends to the log until ``release`` or ``switch`` is called with the returned token.
 
-        If another process holds the log, its token becomes invalid.
+        If another process holds the log, its token becomes invalid. ``shards`` is recorded as ``Layout.unfinished``
+        until ``switch`` is called; 0 keeps the recorded number.
         """
         token = uuid.uuid4().hex
-        self._client.hset(LAYOUT_KEY, "resharding", token)
+        self._client.hset(LAYOUT_KEY, items=["resharding", token, *(("unfinished", shards) if shards else ())])
         self.token = token
         return token
 
@@ -178,5 +187,6 @@ def arguments_of(control: ControlRecord | None) -> dict[str, str | bytes]:
 def _resharding() -> LogResharding:
     return LogResharding(
         "the log is being divided into more shards and accepts nothing until that is done; send the same again "
-        "later. If forestall reshard was killed, run it again: it starts over, and the log continues"
+        "later. If forestall reshard was killed, run it again: it starts over, and the log continues; with the current "
+        "number of shards, it only lets the log continue"
     )

@@ -241,7 +241,7 @@ def test_log_keep_progress(run, client):
 
 
 def test_log_open_layout(run):
-    opened = [b"1", b"4", b"id", None, None]
+    opened = [b"1", b"4", b"id", None, None, None]
     assert run("log/open_layout", layout="layout", format=1, shards=4, identity="id") == opened
     assert run("log/open_layout", layout="layout", format=2, shards=5, identity="other") == opened
 
@@ -253,7 +253,7 @@ def test_log_release_layout(run, client):
 
 
 def test_log_switch_layout(run, client):
-    client.hset("layout", mapping={"resharding": "mine", "shards": 1, "former": "9"})
+    client.hset("layout", mapping={"resharding": "mine", "shards": 1, "former": "9", "unfinished": 2})
     given = {"format": 2, "shards_before": 1, "shards": 2, "starts": ["1-0", "r0", "2-0", "r1"]}
     keys = {"layout": "layout", "reports": "reports", "derived_marks": "marks", "derived_promises": "promises"}
     client.hset("marks", "0:s", "1-0 5")

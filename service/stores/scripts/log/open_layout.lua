@@ -4,4 +4,4 @@
 redis.call('HSETNX', layout, 'format', format)
 redis.call('HSETNX', layout, 'shards', shards)
 redis.call('HSETNX', layout, 'identity', identity)
-return redis.call('HMGET', layout, 'format', 'shards', 'identity', 'generation', 'former')
+return redis.call('HMGET', layout, 'format', 'shards', 'identity', 'generation', 'former', 'unfinished')

@@ -12,5 +12,5 @@ for shard = 0, tonumber(shards) - 1 do
   redis.call('HSET', reports, shard, starts[2 + 2 * shard])
 end
 redis.call('DEL', derived_marks, derived_promises)
-redis.call('HDEL', layout, 'resharding')
+redis.call('HDEL', layout, 'resharding', 'unfinished')
 return 1
