@@ -20,6 +20,8 @@ RESTORING_KEY = PREFIX + "restoring"
 _PART_ELEMENTS = 500
 _PART_BYTES = 16_000_000  # a part ends after the element with which it has this size
 _TRANSIENT_KEYS = (FAILURE_KEY, HEARTBEAT_KEY, STARTING_KEY, RESTORING_KEY)
+_NUMBERS = (PREFIX + "alerts:number", PREFIX + "incidents:number")
+_SKIPPED = 1_000_000_000  # more than are written after a backup
 _UNSAVED = frozenset(key.encode() for key in _TRANSIENT_KEYS)
 
 
@@ -97,6 +99,14 @@ class Keyspace:
     def end_restoring(self) -> None:
         """Allow the service to start again. Call this after all keys are restored."""
         self._client.delete(RESTORING_KEY)
+
+    def skip_numbers(self) -> None:
+        """Leave out the numbers of alerts and incidents that were written after the backup was made.
+
+        A client may have cursors with these numbers. New results get greater numbers, so the client misses none.
+        """
+        for key in _NUMBERS:
+            self._client.incrby(key, _SKIPPED)
 
     def is_restoring(self) -> bool:
         """Return whether a backup is being restored, or a restoration was interrupted."""

@@ -29,7 +29,14 @@ _SECOND_US = 1_000_000
 _BLOCK = 1024 * 1024
 _CHECKPOINTS = "checkpoint*"  # one checkpoint for each layout of the log
 _WORDS = {"redis": "Redis", "folder": "a folder"}
-_PROGRESS_KEYS = (b"forestall:log:counts", b"forestall:log:matched", b"forestall:log:stepped")
+_PROGRESS_KEYS = (
+    b"forestall:log:counts",
+    b"forestall:log:matched",
+    b"forestall:log:stepped",
+    b"forestall:deliveries:due",
+    b"forestall:deliveries:turns",
+    b"forestall:deliveries:digests",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +56,8 @@ def back_up(settings: Settings, stores: Stores, path: Path, clock: Clock, tell: 
     """Write a backup to a file, which gets its name only when it is complete. An existing file is replaced.
 
     ``tell`` is called with the finished share, up to 1. Raises ``BackupRefused`` if the service runs, if events were
-    appended or matched while the backup was written, if an interrupted restoration must be repeated first, or if a
-    restoration would delete the file.
+    appended or matched or results were delivered while the backup was written, if an interrupted restoration must be
+    repeated first, or if a restoration would delete the file.
     """
     _require_outside(settings, path)
     require_stopped(settings, stores, clock, BackupRefused)
@@ -71,7 +78,8 @@ def back_up(settings: Settings, stores: Stores, path: Path, clock: Clock, tell: 
             tell(done / (len(keys) + len(files)))
         if _progress(keyspace) != before:
             raise BackupRefused(
-                "events were appended or matched while they were copied: stop the pipeline, the API and all feeds"
+                "events were appended or matched, or results delivered, while they were copied: stop the pipeline, the "
+                "API, all feeds and the deliverer"
             )
         require_stopped(settings, stores, clock, BackupRefused)
     return content
@@ -107,6 +115,7 @@ def restore(
         if kind != b"H":
             done, last = done + (values[0] != last), values[0]
             tell(done / total)
+    keyspace.skip_numbers()
     keyspace.end_restoring()
     return content
 

@@ -49,6 +49,7 @@ from service.stores.deliveries.webhooks import (
     TURNS_KEY,
     WEBHOOKS_KEY,
 )
+from service.stores.keyspace import RESTORING_KEY
 from service.stores.latencies import LatencyStore
 from service.stores.records import decode, encode
 from streams import ScriptInput
@@ -63,6 +64,7 @@ _KEYS = {
     "turns": TURNS_KEY,
     "webhooks": WEBHOOKS_KEY,
     "digests": DIGESTS_KEY,
+    "restoring": RESTORING_KEY,
 }
 _WEBHOOK_KEYS = {  # prefixes of keys, completed by a webhook's id
     "waiting": WAITING_KEY,
@@ -139,7 +141,7 @@ class DeliveryStore:
         """Claim up to ``limit`` due deliveries for ``lease_us`` microseconds. The webhooks are served in turn.
 
         ``close`` is called with the id of each webhook whose digest is due. A delivery whose record cannot be read is
-        abandoned, and ``report`` is called with the error.
+        abandoned, and ``report`` is called with the error. While a backup is being restored, nothing is claimed.
         """
         end_us = now_us + lease_us
         settings = self._settings

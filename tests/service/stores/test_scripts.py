@@ -439,7 +439,7 @@ def claim(run, now_us, limit=10, most_waiting=10):
 
 
 def claim_with_digests(run, now_us, limit=10, most_waiting=10):
-    keys = {"new": "new", "records": "records", "turns": "turns", "webhooks": "webhooks", "digests": "digests"}
+    keys = {name: name for name in ("new", "records", "turns", "webhooks", "digests", "restoring")}
     beginnings = {
         f"{name}_key": f"{name}:" for name in ("waiting", "sending", "circuit", "stats", "given_up", "collected")
     }
@@ -491,7 +491,7 @@ def test_deliveries_claim_collects_for_digests(run, client):
 
 
 def test_deliveries_close_digest(run, client):
-    keys = {one: one for one in ("collected", "records", "waiting", "digests", "turns")}
+    keys = {one: one for one in ("collected", "records", "waiting", "digests", "turns", "restoring")}
     client.zadd("collected", {"w:+1": 1, "w:+2": 1, "w:+3": 2})
     client.zadd("digests", {"w": 5})
     client.hset("records", mapping={"w:+1": "a", "w:+2": "b", "w:+3": "c"})

@@ -1,10 +1,11 @@
 --! uses: turns
---! keys: new, records, turns, webhooks, digests
+--! keys: new, records, turns, webhooks, digests, restoring
 --! args: now_us, lease_us, limit, most_waiting, per_target, circuit_failures, waiting_key, sending_key, circuit_key
 --! args: stats_key, given_up_key, given_up_records_key, given_up_kept, collected_key
 -- Claims up to ``limit`` due deliveries until ``lease_us``, from webhooks in turn; each ``_key`` is a prefix that a
 -- webhook's id completes. New deliveries whose id has '+' after the webhook are collected for its digest.
--- Returns ids and records, and the webhooks whose digests are due.
+-- Returns ids and records, and the webhooks whose digests are due; none while a backup is being restored.
+if redis.call('EXISTS', restoring) == 1 then return {{}, {}} end
 local most_moved, most_webhooks = 1000, 200
 local now, most = tonumber(now_us), tonumber(limit)
 local function give_up_newest(webhook, id)

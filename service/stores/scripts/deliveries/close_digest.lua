@@ -1,7 +1,8 @@
---! keys: collected, records, waiting, digests, turns
+--! keys: collected, records, waiting, digests, turns, restoring
 --! args: webhook, now_us, id, record, ids*
 -- Turns collected results of a webhook (``ids``) into one delivery, due now; without ``record`` they are dropped.
--- Returns 1; 0: another call has taken some of them, and nothing changes.
+-- Returns 1; 0: another call has taken some of them, or a backup is being restored, and nothing changes.
+if redis.call('EXISTS', restoring) == 1 then return 0 end
 for _, one in ipairs(ids) do
   if not redis.call('ZSCORE', collected, one) then return 0 end
 end
