@@ -82,11 +82,12 @@ def start_query(
 
     Raise ``QueryFailed`` if the query cannot start, for example because the checkpoint belongs to another log.
     """
-    session.dataSource.register(with_options(EventLogSource, options.log))
-    entries = again_if_lost(session.readStream.format(EventLogSource.name()).load)
     meter = BatchMeter(sink, report)
     query = LogQuery(session, meter, Pulse(heartbeat, meter.committed))
-    frame = match_shards(entries, options.held)
+    with query.failures():
+        session.dataSource.register(with_options(EventLogSource, options.log))
+        entries = again_if_lost(session.readStream.format(EventLogSource.name()).load)
+        frame = match_shards(entries, options.held)
     query.start(frame, options.checkpoint, interval_s=options.trigger_interval_s, is_bounded=options.is_bounded)
     return query
 

@@ -20,8 +20,9 @@ from pathlib import Path
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
+from pyspark.errors import PySparkRuntimeError
 
-from pipeline.errors import ClusterUnready
+from pipeline.errors import ClusterUnready, QueryFailed
 from pipeline.spark.packages import pack
 
 NEEDED = tuple("defusedxml lark lazy-loader numba numpy orjson pyarrow pyspark pyyaml redis structlog".split())
@@ -114,13 +115,16 @@ def require_master(master: str) -> None:
 
 @contextmanager
 def starting_on(master: str) -> Iterator[None]:
-    """Raise ``ClusterUnready`` if a session is started in the block, but the master does not answer."""
+    """Raise ``ClusterUnready`` if a session is started in the block, but the master does not answer.
+
+    Raise ``QueryFailed`` if Spark's Java process ends meanwhile, for example for lack of memory.
+    """
     try:
         yield
-    except Py4JError as error:
-        if is_local(master):
-            raise
-        raise _no_answer_from(master) from error
+    except (Py4JError, PySparkRuntimeError, OSError) as error:
+        if isinstance(error, Py4JError) and not is_local(master):
+            raise _no_answer_from(master) from error
+        raise QueryFailed(f"Spark's process is gone: {error}") from error
 
 
 def await_machines(context: SparkContext, options: ClusterOptions) -> int:

@@ -68,7 +68,7 @@ class RunningQuery(ABC, Generic[_Row]):
 
     def recent_progress(self) -> list[Mapping[str, Any]]:
         """Return Spark's reports of the latest micro-batches, as plain JSON, oldest first."""
-        with self._failures():
+        with self.failures():
             reports: list[Any] = self._started().recentProgress
         return [report if isinstance(report, Mapping) else json.loads(report.json) for report in reports]
 
@@ -80,7 +80,7 @@ class RunningQuery(ABC, Generic[_Row]):
             self._session.streams.addListener(self._pulse)
         writer = frame.writeStream.outputMode("append").option("checkpointLocation", str(checkpoint))
         self._begin = writer.trigger(**trigger).foreachBatch(self._store).start
-        with self._failures():
+        with self.failures():
             self._query = self._begin()
 
     def wait(self, timeout_s: float | None = None, look: Callable[[], None] = lambda: None) -> bool:
@@ -93,7 +93,7 @@ class RunningQuery(ABC, Generic[_Row]):
             if self._is_stop_requested:
                 self.stop()
                 return True
-            with self._failures():
+            with self.failures():
                 if not self._started().isActive and not self._is_restarted():
                     return True
             look()
@@ -109,13 +109,13 @@ class RunningQuery(ABC, Generic[_Row]):
 
         Errors are those of ``wait``. If a process of the source dies, the query is restarted.
         """
-        with self._failures():
+        with self.failures():
             while not self._is_drained():
                 pass
 
     def stop(self) -> None:
         """Stop the query, even within a micro-batch. The next query repeats a micro-batch that was not committed."""
-        with self._failures():
+        with self.failures():
             self._started().stop()
             self._unlisten()
 
@@ -178,7 +178,8 @@ class RunningQuery(ABC, Generic[_Row]):
             self._session.streams.removeListener(self._pulse)
 
     @contextmanager
-    def _failures(self) -> Iterator[None]:
+    def failures(self) -> Iterator[None]:
+        """Raise errors of Spark in the block as the subclass's error."""
         try:
             yield
         except (PySparkException, Py4JError, OSError) as error:

@@ -74,7 +74,8 @@ class SessionOptions:
 def build_session(options: SessionOptions) -> SparkSession:
     """Return the session of this process. It is started at the first call, with ``build_context``."""
     build_context(options)
-    return SparkSession.builder.getOrCreate()
+    with starting_on(options.master):
+        return SparkSession.builder.getOrCreate()
 
 
 def build_context(options: SessionOptions) -> SparkContext:

@@ -13,8 +13,9 @@ import orjson
 import pyspark
 import pytest
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkRuntimeError
 
-from pipeline.errors import ClusterUnready
+from pipeline.errors import ClusterUnready, QueryFailed
 from pipeline.spark.cluster import (
     NEEDED,
     ClusterOptions,
@@ -232,8 +233,12 @@ def test_a_master_that_does_not_answer_is_named():
         starting_on("spark://nowhere:7077"),
     ):
         raise Py4JError
-    with pytest.raises(Py4JError), starting_on("local[2]"):
-        raise Py4JError
+
+
+@pytest.mark.parametrize("error", [Py4JError("no answer"), PySparkRuntimeError("exited"), ConnectionRefusedError()])
+def test_a_process_of_spark_that_dies_while_it_starts_is_named(error):
+    with pytest.raises(QueryFailed, match="Spark's process is gone"), starting_on("local[2]"):
+        raise error
 
 
 def test_a_standalone_master_that_is_dead_is_named_at_once():

@@ -163,6 +163,16 @@ def test_the_empty_operator_reads_everything_and_says_nothing(spark, server, opt
     assert rows.by_id == {}
 
 
+def test_a_process_of_spark_that_died_before_the_query_starts_is_named(options):
+    class Session:
+        @property
+        def dataSource(self):  # noqa: N802 - the name of Spark
+            raise ConnectionRefusedError("refused")
+
+    with pytest.raises(QueryFailed, match="Spark's process is gone: refused"):
+        start_query(Session(), options, list)
+
+
 def test_a_checkpoint_of_another_number_of_shards_is_refused(spark, server, options):
     first, _ = halves(order_log(), 3)
     server.append(first)
