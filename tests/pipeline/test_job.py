@@ -1,7 +1,9 @@
 import threading
 from dataclasses import replace
+from typing import cast
 
 import pytest
+from pyspark.sql import SparkSession
 
 from benchmarks.pipeline_against_empty import start_empty
 from pipeline.errors import QueryFailed
@@ -170,7 +172,7 @@ def test_a_process_of_spark_that_died_before_the_query_starts_is_named(options):
             raise ConnectionRefusedError("refused")
 
     with pytest.raises(QueryFailed, match="Spark's process is gone: refused"):
-        start_query(Session(), options, list)
+        start_query(cast(SparkSession, Session()), options, lambda rows, epoch: None)
 
 
 def test_a_checkpoint_of_another_number_of_shards_is_refused(spark, server, options):
