@@ -17,7 +17,7 @@ from joins.document import JoinBody
 from joins.held_events import HeldEvents
 from joins.items import JoinedColumns
 from joins.merging import original_ids, originals_of
-from joins.outer import words_of
+from joins.outer import absence_reasons
 from joins.returns import Column, Placed, value_at
 from streams import (
     RETRACTED,
@@ -216,7 +216,7 @@ class DerivedEventBuilder:
         def reasons(column: Column) -> tuple[Sequence[str], NDArray[np.integer]]:
             """Return the reasons why an input is absent, as JSON texts, and the index of each combination's reason."""
             if self._is_of_many:
-                return words_of(members[:, self._aliases.index(column.alias)])
+                return absence_reasons(members[:, self._aliases.index(column.alias)])
             return whys, results.result_whys[combinations]
 
         def text(column: Column) -> Texts:

@@ -21,7 +21,7 @@ class FinishedKeys:
     """Converts the merged events of a join to items, and keeps what this needs: finished ranges and newest keys.
 
     Attributes:
-        numbers: For each type of merged events that this version reads, the input and the mark
+        marked_inputs: For each type of merged events that this version reads, the input and the mark
             (``joins.merging.MARKS``). The types that earlier releases wrote are included.
         newest: The newest key (hashed) of each clustered input. In a clustered input, all events of a key are
             consecutive, so the next key finishes the newest key.
@@ -31,7 +31,7 @@ class FinishedKeys:
     """
 
     def __init__(self, body: JoinBody) -> None:
-        self.numbers = {
+        self.marked_inputs = {
             f"{input_name(join_input.alias, written)}{mark}": (number, mark)
             for number, (join_input, reading) in enumerate(zip(body.inputs, readings_of(body), strict=True))
             for written in (reading, "")
@@ -46,14 +46,14 @@ class FinishedKeys:
 
     def own_events(self, batch: EventBatch) -> EventBatch:
         """Return the merged events that this version of the join reads, and count the others in ``other_version``."""
-        is_own = np.array([name in self.numbers for name in batch.type_names], np.bool_)
+        is_own = np.array([name in self.marked_inputs for name in batch.type_names], np.bool_)
         own_batch = batch.take(np.flatnonzero(is_own[batch.type_codes]))
         self.other_version += len(batch) - len(own_batch)
         return own_batch
 
     def are_revocable(self, types: Sequence[str]) -> bool:
         """Check whether any of these types of merged events marks events of this version that may be retracted."""
-        return any(REVOCABLE in name and name in self.numbers for name in types)
+        return any(REVOCABLE in name and name in self.marked_inputs for name in types)
 
     def change(self, body: JoinBody, texts: Callable[[], Mapping[int, str]]) -> None:
         """Continue as another version of the join.
@@ -92,12 +92,12 @@ class FinishedKeys:
         """
         if not self.has_ranges:
             return
-        if self.ranges.are_there and join.remembered > self._most_over:
+        if self.ranges.has_any and join.remembered > self._most_over:
             self.ranges.prune(keys())
             implied = self.ranges.implied(*join.over())
             join.drop(implied[~np.isin(implied, np.array([*self.newest.values()], np.uint64))])
             self._most_over = max(_FEW, 2 * join.remembered)
-        if self.ranges.are_many:
+        if self.ranges.needs_pruning:
             self.ranges.prune(keys())
 
     def items(self, batch: EventBatch) -> tuple[ItemColumns, NDArray[np.intp]]:
@@ -105,7 +105,8 @@ class FinishedKeys:
 
         Return the items, and for each item the row of its merged event.
         """
-        marked_inputs = [self.numbers.get(name, (0, "")) for name in batch.type_names]  # rows have only these types
+        # rows have only these types
+        marked_inputs = [self.marked_inputs.get(name, (0, "")) for name in batch.type_names]
         inputs = np.array([number for number, _ in marked_inputs], np.uint8)[batch.type_codes]
         is_event = np.array([mark not in (CLOSED, UNKEYED) for _, mark in marked_inputs])[batch.type_codes]
         is_unkeyed = np.array([mark == UNKEYED for _, mark in marked_inputs])[batch.type_codes]

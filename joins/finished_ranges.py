@@ -68,7 +68,7 @@ class FinishedRanges:
         self._set_numbers(np.zeros(0, np.uint64), np.zeros(0, np.int64))
 
     @property
-    def are_there(self) -> bool:
+    def has_any(self) -> bool:
         """Whether any input has finished a range of keys."""
         return any(map(len, self._closed))
 
@@ -90,7 +90,7 @@ class FinishedRanges:
         self._set_numbers(hashes[is_known], self._numbers.values[first[is_known]])
 
     @property
-    def are_many(self) -> bool:
+    def needs_pruning(self) -> bool:
         """Whether so much has been noted since the last ``prune`` that another one is worth its cost."""
         return len(self._hashes) > self._most
 

@@ -107,7 +107,7 @@ class HeldEvents:
         """Return the mask of the events that were already part of a result or total."""
         return cast("NDArray[np.bool_]", self._is_counted.values[rows])
 
-    def count(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+    def mark_counted(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Mark distinct events as part of a result or total. Return the mask of the events that had no mark before."""
         is_new = ~self._is_counted.values[rows]
         self._is_counted.values[rows] = True

@@ -19,7 +19,7 @@ ENDED = -3
 """Entry in ``members`` of an absent input that has closed the key only because all input has ended."""
 
 _FOREVER = np.iinfo(np.int64).max
-_WORDS = {NIL: '"window"', FINISHED: '"finished"', ENDED: '"end_of_input"', UNKEYED: '"no_key"'}
+_REASONS = {NIL: '"window"', FINISHED: '"finished"', ENDED: '"end_of_input"', UNKEYED: '"no_key"'}
 
 
 def decided_by_the_end(results: JoinedColumns, closed: NDArray[np.uint64]) -> JoinedColumns:
@@ -33,12 +33,12 @@ def decided_by_the_end(results: JoinedColumns, closed: NDArray[np.uint64]) -> Jo
     return replace(results, members=np.where((results.members == FINISHED) & ~had_closed, ENDED, results.members))
 
 
-def words_of(members: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
+def absence_reasons(members: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
     """Return all reasons for the absence of an input as JSON strings, and for each combination the index of its reason.
 
     ``members`` has the entries of one input in combinations that lack it. They are negative.
     """
-    return list(_WORDS.values()), NIL - members
+    return list(_REASONS.values()), NIL - members
 
 
 def due_times(

@@ -40,7 +40,7 @@ class JoinRows:
     @property
     def files(self) -> list[str]:
         """Names of the files with the rows on disk."""
-        return [] if self._pager is None else self._pager.disk.names
+        return [] if self._pager is None else self._pager.disk.file_names
 
     def verify(self) -> None:
         """Check the files with the rows on disk by their checksums.
@@ -75,10 +75,10 @@ class JoinRows:
         if self._pager is not None:
             self._pager.expire(now_us)
 
-    def bring_back(self, keys: NDArray[np.uint64], until_us: int) -> None:
+    def load_keys(self, keys: NDArray[np.uint64], until_us: int) -> None:
         """Load the rows on disk of the given keys, and of keys that lead to a result by ``until_us``."""
         if self._pager is not None:
-            self._pager.bring_back(self._join, self.held, self._key_state, keys, until_us)
+            self._pager.load_keys(self._join, self.held, self._key_state, keys, until_us)
 
     def settle(self, keys: NDArray[np.uint64] | None = None) -> None:
         """Load the rows on disk of the given keys, or of all keys, and drop events that have left their windows.
@@ -87,7 +87,7 @@ class JoinRows:
         """
         now_us = self._join.now_us
         if self._pager is not None and now_us is not None:
-            self.bring_back(self._pager.disk.keys if keys is None else keys, now_us)
+            self.load_keys(self._pager.disk.keys if keys is None else keys, now_us)
             self._join.push(ItemColumns.of([(Item.TIME, 0, 0, now_us)]))
 
     def make_room(self) -> None:
@@ -97,7 +97,7 @@ class JoinRows:
             self.retractions.settle(self.held)
             needed = self.retractions.ledger.size
         if self._pager is not None:
-            self.held = self._pager.send_away(self._join, self.held, self._key_state)
+            self.held = self._pager.spill(self._join, self.held, self._key_state)
         if self.held.is_sparse(self._join.stored + needed, self._join.most_stored // _KEPT):
             self.held = self.held.only(self._key_state.needed())
 

@@ -147,7 +147,7 @@ class JoinRun:
         parts = [self.advance_time(time_us)]
         if not self.has_stopped and len(self._finished.own_events(batch)):
             (kind,), (written,) = (batch.columns.column(name).to_pylist() for name in ("type", "data"))
-            number, mark = self._finished.numbers[kind]
+            number, mark = self._finished.marked_inputs[kind]
             if mark == AGAIN:
                 return joined_outputs([*parts, *self._begun_again(number)])
             self.rows.expire(self._join.now_us or time_us)
@@ -163,7 +163,7 @@ class JoinRun:
         if self.has_stopped or not len(self._finished.own_events(batch)):
             return passed
         (kind,) = batch.columns.column("type").to_pylist()
-        number, _ = self._finished.numbers[kind]
+        number, _ = self._finished.marked_inputs[kind]
         self.rows.settle(batch.key_hashes)
         retraction = None
         if self.rows.retractions is not None:
@@ -186,7 +186,7 @@ class JoinRun:
     def _processed(self, batch: EventBatch, until_us: int) -> JoinOutput:
         """Process merged events, and advance time to ``until_us``. The rows of their keys fit into memory."""
         newest_keys = np.array(list(self._finished.newest.values()), np.uint64)
-        self.rows.bring_back(np.concatenate([batch.key_hashes, newest_keys]), until_us)
+        self.rows.load_keys(np.concatenate([batch.key_hashes, newest_keys]), until_us)
         items, rows = self._finished.items(batch)
         self._observer.observe(items)
         event_rows, items = rows[are_events(items)], items.with_time(until_us)
@@ -246,7 +246,7 @@ class JoinRun:
         """Advance time to a watermark, before which no further event arrives."""
         if self.has_stopped:
             return self._empty_output()
-        self.rows.bring_back(np.zeros(0, np.uint64), watermark_us)
+        self.rows.load_keys(np.zeros(0, np.uint64), watermark_us)
         return self._pushed(ItemColumns.of([(Item.TIME, 0, 0, watermark_us)]))
 
     def change(self, body: JoinBody, version: int) -> JoinOutput:
@@ -286,7 +286,7 @@ class JoinRun:
     def _closed(
         self, keys: NDArray[np.uint64], inputs: Sequence[int], now_us: int, kind: Item, *, is_over: bool = False
     ) -> JoinOutput:
-        self.rows.bring_back(keys, now_us)
+        self.rows.load_keys(keys, now_us)
         items = ItemColumns.closing(keys, inputs, now_us, kind)
         closed = self._join.closed(keys) if is_over and self.body.optional else None
         return self._pushed(items, closed=None if closed is None else np.repeat(closed, len(inputs)), is_over=is_over)

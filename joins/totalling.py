@@ -89,7 +89,7 @@ class KeyTotals:
         places = np.flatnonzero(members >= 0)
         firsts = places[np.sort(np.unique(members[places], return_index=True)[1])]
         rows = held.rows_of(members[firsts])
-        is_new = held.count(rows)
+        is_new = held.mark_counted(rows)
         firsts, rows = firsts[is_new], rows[is_new]
         numbers = inputs.ravel()[firsts]
         return results[firsts], list(

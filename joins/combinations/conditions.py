@@ -104,12 +104,12 @@ class Conditional:
             rows = held.rows_of(sequences)
             is_joined = np.isin(sequences, joined) | held.is_counted(rows)
             if retractions is not None:
-                others = {key: retractions.ledger.others(key) for key in set(held.hashes(rows).tolist())}
+                others = {key: retractions.ledger.members_of_key(key) for key in set(held.hashes(rows).tolist())}
                 pairs = zip(held.hashes(rows).tolist(), sequences.tolist(), strict=True)
                 is_joined |= np.array([sequence in others[key] for key, sequence in pairs], np.bool_)
             is_kept[alone] = ~is_joined
         if retractions is None and self.body.emit == "each" and self.body.reporting:
-            held.count(held.rows_of(joined))
+            held.mark_counted(held.rows_of(joined))
         self.left_out[0] += int(np.count_nonzero(~is_kept[combinations]))
         self.left_out[1] += int(np.count_nonzero(~is_kept[alone]))
         held_in = combinations[is_kept[combinations]]

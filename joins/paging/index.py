@@ -80,7 +80,7 @@ class KeysOnDisk:
         return sum(block.size_bytes for block in self._blocks.values())
 
     @property
-    def names(self) -> list[str]:
+    def file_names(self) -> list[str]:
         """The names of the files that are needed."""
         return [block.name for block in self._blocks.values()]
 
@@ -191,7 +191,7 @@ class KeysOnDisk:
 
     def dump(self) -> tuple[dict[str, Any], bytes]:
         """Return the state to save: the files with their lengths, and the index of keys."""
-        self._files.note_named(self.names)
+        self._files.note_named(self.file_names)
         blocks = [
             [number, block.name, block.size_bytes, block.rows, block.live, block.due_us, block.gone_us]
             for number, block in self._blocks.items()

@@ -56,7 +56,7 @@ class Pager:
         borders: list[int] = np.flatnonzero(np.diff(parts) > 0).tolist()
         return [place + 1 for place in borders]
 
-    def bring_back(
+    def load_keys(
         self, join: WindowJoin, held: HeldEvents, key_state: KeyState, keys: NDArray[np.uint64], until_us: int
     ) -> None:
         """Load rows into the state of the join: of the given keys, and of keys that lead to a result by ``until_us``.
@@ -78,7 +78,7 @@ class Pager:
         packed = block_rows.totals.take(pa.array(firsts)).to_pylist()
         key_state.unpack(away["key"].tolist(), packed, block_rows.rows, held)
 
-    def send_away(self, join: WindowJoin, held: HeldEvents, key_state: KeyState) -> HeldEvents:
+    def spill(self, join: WindowJoin, held: HeldEvents, key_state: KeyState) -> HeldEvents:
         """Move the least recently used keys to disk if too many rows are in memory.
 
         Return the events that stay in memory. Afterwards, half of the allowed number of rows is in memory.

@@ -114,7 +114,7 @@ class Ledger:
 
         All of these events are needed in memory while the key is.
         """
-        return {*self._of_key.get(key, ()), *(sequence for sequence in self.others(key) if sequence >= 0)}
+        return {*self._of_key.get(key, ()), *(sequence for sequence in self.members_of_key(key) if sequence >= 0)}
 
     def until_us(self, key: int) -> int:
         """Return the time until which events of a hashed key may be retracted, or 0 if none may."""
@@ -197,7 +197,7 @@ class Ledger:
         self._remove(sequence)
         return removed
 
-    def others(self, key: int) -> set[int]:
+    def members_of_key(self, key: int) -> set[int]:
         """Return the sequence numbers of all events in a key's remembered combinations.
 
         Negative numbers are included if combinations have absent inputs.

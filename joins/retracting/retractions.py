@@ -55,7 +55,7 @@ class Retractions:
         This has an effect only if the join reports unjoined events.
         """
         if self._notes_absences:
-            held.count(held.rows_of(sequences))
+            held.mark_counted(held.rows_of(sequences))
 
     def note_events(
         self,
@@ -201,7 +201,7 @@ class Retractions:
     def _fix(self, combinations: Sequence[ReportedCombination], held: HeldEvents) -> None:
         """Mark the events of ``combinations`` as joined for good, as the combinations can no longer be retracted."""
         if self._notes_absences and (members := members_of(combinations)):
-            held.count(held.rows_of(np.array(members, np.int64)))
+            held.mark_counted(held.rows_of(np.array(members, np.int64)))
 
     def _reported_alone(
         self, key: int, alone: Sequence[tuple[Life, int, int]], now_us: int, held: HeldEvents
@@ -267,7 +267,7 @@ def left_alone(
     its input and its sequence number.
     """
     key, sequence = event
-    others, candidates = ledger.others(key), dict[int, tuple[Life, int, int]]()
+    others, candidates = ledger.members_of_key(key), dict[int, tuple[Life, int, int]]()
     for life, combination in removed:
         for number in reporting:
             member = combination.members[number]

@@ -37,7 +37,7 @@ def test_keys_are_in_the_ranges_that_were_said(said: list[tuple[int, KeyRange]],
     for one in (ranges, FinishedRanges.load(pairs, sections)):
         for number, keys in enumerate(expected):
             assert set(every[one.covers(number, every)].tolist()) == keys
-    assert ranges.are_there == bool(said)
+    assert ranges.has_any == bool(said)
     ranges.prune(np.array([*hashes], np.uint64))
     closed = np.array([1] * len(hashes), np.uint64)  # by the first input
     implied = ranges.implied(np.array([*hashes], np.uint64), closed)
