@@ -329,7 +329,7 @@ class AggregateRun:
         tables.state[kernel.LOGS] = 0
         for (op, code, number, kind, bits), real in zip(entries.tolist(), reals, strict=True):
             if op == kernel.STEPPED:
-                self._steps.objects[number] = objects.values(code)
+                self._steps.details[number] = objects.values(code)
             elif op == kernel.SKETCHED:
                 objects.sketch(code, number, tables.scalar(kind, bits, real))
             elif op == kernel.ENTERED:
@@ -471,9 +471,9 @@ class AggregateRun:
         self._steps.overall = {start: tuple(values) for start, values in head["overall"]}
         instant_us, waiting = head["waiting"]
         waiting = [(int(codes[code]), cause) for code, cause in waiting if is_kept[code]]
-        tables.wait([code for code, _ in waiting], instant_us)
+        tables.reopen_steps([code for code, _ in waiting], instant_us)
         base = int(tables.state[kernel.BASE])
-        self._steps.objects = {base + n: self._objects.values(code) for n, (code, _) in enumerate(waiting)}
+        self._steps.details = {base + n: self._objects.values(code) for n, (code, _) in enumerate(waiting)}
         self._causes = [cause for _, cause in waiting]
         self._name_causes()
 

@@ -28,7 +28,7 @@ from streams import shown_time
 Holds: TypeAlias = Callable[[Mapping[str, Any], int], NDArray[np.bool_]]
 """Evaluates the condition for each row of named columns, which are plain values or a ``ScalarColumn``."""
 
-_NO_OBJECTS = GroupDetails()
+_NO_DETAILS = GroupDetails()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class StepReader:
             in ``tables``.
 
     Attributes:
-        objects: For the number of a step, the estimates and the listed events of the step's group.
+        details: For the number of a step, the estimates and the listed events of the step's group.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class StepReader:
         self._body, self._holds, self._groups, self._tables = body, holds, groups, tables
         self._is_simultaneous = is_simultaneous
         self._names = () if body.having is None else body.having.names
-        self.objects: dict[int, GroupDetails] = {}
+        self.details: dict[int, GroupDetails] = {}
         self.past = Past(0 if body.having is None else body.having.longest_us, is_exact=body.window.is_fixed)
         self.overall: dict[int, Values] = {}  # values over all groups, by beginning of the fixed window (otherwise 0)
 
@@ -83,14 +83,14 @@ class StepReader:
         part = slice(0, size) if chosen[-1] + 1 == size else chosen
         columns: Sequence[NDArray[Any]] = self._tables.steps
         steps = Steps(*(column[..., part] for column in columns))
-        objects = [self.objects.pop(base + number, _NO_OBJECTS) for number in chosen.tolist()] if self.objects else []
-        rows, is_true = self._changes(steps, objects)
-        emitted = [*self._emitted(steps, rows, is_true, objects, causes)] if len(rows) else []
+        details = [self.details.pop(base + number, _NO_DETAILS) for number in chosen.tolist()] if self.details else []
+        rows, is_true = self._changes(steps, details)
+        emitted = [*self._emitted(steps, rows, is_true, details, causes)] if len(rows) else []
         self._tables.take_steps(is_taken)
-        if self.objects:
+        if self.details:
             begin, rest = int(self._tables.state[kernel.BASE]), np.flatnonzero(~is_taken)
             numbers = ((begin + new, base + old) for new, old in enumerate(rest.tolist()))
-            self.objects = {new: self.objects[old] for new, old in numbers if old in self.objects}
+            self.details = {new: self.details[old] for new, old in numbers if old in self.details}
         return emitted
 
     def forget_overall_until(self, now_us: int) -> None:
@@ -99,7 +99,7 @@ class StepReader:
         if window.is_fixed and self.overall:
             self.overall = {start: total for start, total in self.overall.items() if start + window.size > now_us}
 
-    def _changes(self, steps: Steps, objects_of: Sequence[GroupDetails]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def _changes(self, steps: Steps, details: Sequence[GroupDetails]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Return the indexes of the steps to emit, and for each of them whether the condition is true."""
         body, size = self._body, len(steps.codes)
         if self._holds is None:
@@ -111,10 +111,10 @@ class StepReader:
             values = (np.ascontiguousarray(steps.kinds), np.ascontiguousarray(steps.floats))
             note_within(*values, self._tables.bounds, holds)
         else:
-            objects = None if self._are_numbers(steps, objects_of) else self._values(steps, objects_of, None)
+            objects = None if self._are_numbers(steps, details) else self._values(steps, details, None)
             columns, is_of_all = _Columns(body, self._groups, steps, objects), np.zeros(size, np.bool_)
             if self._names:
-                columns.update(zip(self._names, self._more(steps, objects_of, is_of_all), strict=True))
+                columns.update(zip(self._names, self._more(steps, details, is_of_all), strict=True))
             holds = self._holds(columns, size) & ~is_of_all
         if body.window.is_fixed:
             rows = np.flatnonzero(holds & (steps.sizes > 0))
@@ -124,7 +124,7 @@ class StepReader:
         return rows, holds[rows]
 
     def _values(
-        self, steps: Steps, objects: Sequence[GroupDetails], rows: NDArray[np.int64] | None
+        self, steps: Steps, details: Sequence[GroupDetails], rows: NDArray[np.int64] | None
     ) -> Sequence[Sequence[Scalar]]:
         """Return one column for each value of the aggregate, with the values after the steps in ``rows``.
 
@@ -134,18 +134,18 @@ class StepReader:
         values = zip(*(column[:, part] for column in (steps.kinds, steps.integers, steps.floats)), strict=True)
         columns = [self._tables.scalars(*parts) for parts in values]
         numbers = range(len(steps.codes)) if rows is None else rows.tolist()
-        for row, number in enumerate(numbers if objects else ()):
-            for place, value in objects[number].estimates.items():
+        for row, number in enumerate(numbers if details else ()):
+            for place, value in details[number].estimates.items():
                 columns[place][row] = value
         return columns
 
     @staticmethod
-    def _are_numbers(steps: Steps, objects: Sequence[GroupDetails]) -> bool:
+    def _are_numbers(steps: Steps, details: Sequence[GroupDetails]) -> bool:
         kinds = steps.kinds.tobytes()
-        return not objects and not any(kind in kinds for kind in (kernel.TEXT, kernel.BOOLEAN, kernel.FALSE))
+        return not details and not any(kind in kinds for kind in (kernel.TEXT, kernel.BOOLEAN, kernel.FALSE))
 
     def _more(
-        self, steps: Steps, objects: Sequence[GroupDetails], is_of_all: NDArray[np.bool_]
+        self, steps: Steps, details: Sequence[GroupDetails], is_of_all: NDArray[np.bool_]
     ) -> Sequence[Sequence[Scalar]]:
         """Return a column over the steps for each of ``Having.names``: earlier values, then values over all groups.
 
@@ -157,7 +157,7 @@ class StepReader:
         if having is None:
             return ()
         places = {value.name: place for place, value in enumerate(body.values)}
-        values = zip(*self._values(steps, objects, None), strict=True)
+        values = zip(*self._values(steps, details, None), strict=True)
         columns = zip(
             *(column.tolist() for column in (steps.codes, steps.at_us, steps.sizes, steps.ended)), strict=True
         )
@@ -186,7 +186,7 @@ class StepReader:
         steps: Steps,
         rows: NDArray[np.int64],
         is_true: NDArray[np.bool_],
-        objects: Sequence[GroupDetails],
+        details: Sequence[GroupDetails],
         causes: Causes,
     ) -> Iterator[Emission]:
         body, is_fixed, codes, places = self._body, self._body.window.is_fixed, steps.codes[rows], steps.places[rows]
@@ -198,7 +198,7 @@ class StepReader:
             self._groups.described(codes),
             self._groups.key_hashes_of(codes).tolist(),
             causes(places),
-            zip(*self._values(steps, objects, rows), strict=True),
+            zip(*self._values(steps, details, rows), strict=True),
             *(value.tolist() for value in numbers),
             strict=True,
         )
@@ -210,10 +210,10 @@ class StepReader:
             if change == "window":
                 end_us = begin_us + body.window.size if is_fixed else at_us
                 data |= {"from": time_text(begin_us), "to": time_text(end_us)}
-            if objects:
-                data |= {f"{name}_error": error for name, error in objects[row].errors.items()}
+            if details:
+                data |= {f"{name}_error": error for name, error in details[row].errors.items()}
             if body.events:
-                data["events"] = objects[row].events
+                data["events"] = details[row].events
             named = str(begin_us) if is_ended else cause
             yield Emission(at_us, rank, place, text, change, named, key, key_hash, data)
 

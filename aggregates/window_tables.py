@@ -305,7 +305,7 @@ class WindowTables:
         state[kernel.STEPS] = len(rest)
         state[kernel.BEGUN] = max(0, state[kernel.BEGUN] - np.count_nonzero(is_taken))
 
-    def wait(self, codes: Sequence[int], instant_us: int) -> None:
+    def reopen_steps(self, codes: Sequence[int], instant_us: int) -> None:
         """Write a step with the values of each group in ``codes`` again, after the tables were loaded.
 
         These steps were unfinished when the tables were saved, because events of the time ``instant_us`` may change

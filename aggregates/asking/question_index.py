@@ -105,7 +105,7 @@ class QuestionIndex:
 
         ``insert`` and ``ask`` call this method.
         """
-        if self._ring.left:
+        if self._ring.unmoved:
             self._ring.move(_MOVED)
         elif self._is_tuned and self._tuner.is_due(len(self)):
             caps = np.array([len(values).bit_length() - 1 for values in self._values], np.int64)
@@ -142,7 +142,7 @@ class QuestionIndex:
             "questions": self.questions,
             "asked_for": sorted(kinds, key=lambda kind: (-kind["share"], kind["where"])),
             "migrations": self.migrations,
-            "still_to_move": self._ring.left,
+            "still_to_move": self._ring.unmoved,
         }
         if assessment is not None:
             explained |= {"best": self._bits_of(assessment.choice.configuration), "chosen_by": assessment.choice.way}

@@ -79,7 +79,7 @@ class EventRing:
         return len(self.times_us)
 
     @property
-    def left(self) -> int:
+    def unmoved(self) -> int:
         """The number of events that a running move to another configuration has not reached yet."""
         return 0 if self._old is None else max(0, self._border - self.first)
 
@@ -131,7 +131,7 @@ class EventRing:
 
     def take_from(self, number: int) -> EventColumns:
         """Remove and return all events from the sequence number ``number`` on."""
-        self.move(self.left)
+        self.move(self.unmoved)
         columns = self.columns(number, self.end)
         unlink_rows(self.rows, self._layout, number, self.end)
         self.end = number
@@ -145,7 +145,7 @@ class EventRing:
 
     def recode(self, attribute: int, renamed: NDArray[np.int32]) -> None:
         """Replace each code of an attribute by the entry of ``renamed`` at this index, and link all events again."""
-        self.move(self.left)
+        self.move(self.unmoved)
         column = self.rows[:, attribute + 1]
         put_numbered(column, self.first, renamed[self._held(column, self.first, self.end)])
         self._layout = layout_of(self.bits)
@@ -153,7 +153,7 @@ class EventRing:
 
     def begin_move(self, bits: tuple[int, ...]) -> None:
         """Begin to move all events to the configuration ``bits``. New events are added to it."""
-        self.move(self.left)
+        self.move(self.unmoved)
         self._old, self._old_bits, self._border, self.bits = self._layout, self.bits, self.end, bits
         self._layout = layout_of(bits, is_moving=True)
         self.move(0)
@@ -165,7 +165,7 @@ class EventRing:
         begin = max(self.first, self._border - most)
         move_rows(self.rows, self._old, self._layout, begin, self._border)
         self._border = begin
-        if self.left == 0:
+        if self.unmoved == 0:
             self._old = None
             self._layout = self._layout._replace(heads=np.zeros(0, np.int64))
 

@@ -151,7 +151,7 @@ def moving(rows: int) -> None:
     for bits in ((5, 5, 4), (7, 0, 6)):
         begin = time.thread_time()
         ring.begin_move(bits)
-        ring.move(ring.left)
+        ring.move(ring.unmoved)
         print(f"moving {rows:,} events to {bits}: {(time.thread_time() - begin) * 1e3:.0f} ms")
 
 

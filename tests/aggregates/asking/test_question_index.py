@@ -310,7 +310,7 @@ def test_memory_is_at_most_1_3_times_the_columns_and_falls_with_the_events():
     columns = index._ring.column_bytes
     assert columns == 20_000 * (8 + 3 * 4 + 2 * 8)
     assert index.explain()["partitions"] > 1
-    assert index._ring.left == 0
+    assert index._ring.unmoved == 0
     assert index.size_bytes <= 1.3 * columns
     index.expire(10**9)
     assert len(index) == 0
