@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from nfa import Matcher
 from streams import Event, EventBatch
-from streams.tables import Tables, TableWish, keep_table
+from streams.tables import TableDeclaration, Tables, keep_table
 
 TABLE_ROWS, BATCH_ROWS, ROUNDS = 1_000_000, 65_536, 5
 CONDITIONS: Mapping[str, str] = {
@@ -44,7 +44,7 @@ def table_of(rows: int) -> Tables:
             file.write("customer,limit\n")
             file.writelines(f"customer-{number},{rng.randrange(900, 1_000)}\n" for number in range(rows))
         begun = time.perf_counter()
-        version = keep_table(path, "csv", TableWish(key=("customer",)))
+        version = keep_table(path, "csv", TableDeclaration(key=("customer",)))
         print(f"reading {rows:,} rows of CSV: {time.perf_counter() - begun:.1f} s")
     return Tables().with_version(replace(version, name="customers", version=1))
 

@@ -31,7 +31,7 @@ import pyarrow as pa
 from benchmarks.matcher_speed import ROWS, matches_in
 from nfa import MOST_ROWS, Matcher
 from streams import Event, EventBatch
-from streams.tables import Tables, TableWish, keep_table
+from streams.tables import TableDeclaration, Tables, keep_table
 
 SENSORS, LIMIT, ROUNDS = 1_000, 900, 3
 SHAPES: Mapping[str, str] = {
@@ -48,7 +48,7 @@ def tables_of(rows: int) -> Tables:
         path = Path(folder, "limits.csv")
         lines = [f"sensor-{number},{LIMIT}" for number in range(rows)]
         path.write_text("\n".join(["sensor,highest", *lines, ""]), encoding="utf-8")
-        version = keep_table(path, "csv", TableWish(key=("sensor",)))
+        version = keep_table(path, "csv", TableDeclaration(key=("sensor",)))
     return Tables().with_version(replace(version, name="limits", version=1))
 
 

@@ -23,7 +23,7 @@ from benchmarks.rounds import best_of
 from shards import InlineShards
 from shards.kinds.aggregates import AggregateKind
 from streams import Event, EventBatch, OperatorOn, StreamDeclaration, StreamOn, TableOn
-from streams.tables import TableVersion, TableWish, keep_table
+from streams.tables import TableDeclaration, TableVersion, keep_table
 
 NUMBERS = (10, 100, 1_000, 5_000, 10_000)
 STEP, ROUNDS = 1_000, 2
@@ -85,7 +85,7 @@ def table_of(rows: Sequence[str]) -> TableVersion:
         path = Path(folder, "rows.csv")
         path.write_text("\n".join(["id,user,kind,region,most", *(f"q{n},{row}" for n, row in enumerate(rows)), ""]))
         types = {"user": "text", "kind": "text", "region": "text", "most": "integer"}
-        version = keep_table(path, "csv", TableWish(key=("id",), types=types))  # type: ignore[arg-type]
+        version = keep_table(path, "csv", TableDeclaration(key=("id",), types=types))  # type: ignore[arg-type]
     return replace(version, name="questions", version=1)
 
 

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv, parquet
 
-from streams.tables import TableFormat, Tables, TableVersion, TableWish, keep_table
+from streams.tables import TableDeclaration, TableFormat, Tables, TableVersion, keep_table
 
 ROWS, PROCESSES, LOOKUPS = 10_000_000, 3, 1_000_000
 _MIB = 1 << 20
@@ -40,9 +40,9 @@ def rows_of(size: int) -> pa.Table:
 
 def read(path: Path, kind: TableFormat, sender: Connection) -> None:
     """Read the rows in this process. Send the table's version, and the time and memory used."""
-    wish = TableWish(key=("customer",), types={"limit": "integer"})
+    declaration = TableDeclaration(key=("customer",), types={"limit": "integer"})
     begun = time.process_time()
-    version = keep_table(path, kind, wish)
+    version = keep_table(path, kind, declaration)
     sender.send((version.to_json(), time.process_time() - begun, _mib("status", "VmHWM")))
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from forestall.errors import FrameRefused
 from forestall.frames import read_frame
 from nfa import Pattern, parse_patterns, pattern_from_json
-from streams.tables import Tables, TableWish, ValueType, keep_named
+from streams.tables import TableDeclaration, Tables, ValueType, keep_named
 
 if TYPE_CHECKING:
     from constraints import ConstraintSet  # slow to import, and rarely needed
@@ -107,7 +107,7 @@ def tables_of(argument: Mapping[str, Any] | None) -> Tables:
         rows, key = table_argument if isinstance(table_argument, tuple) else (table_argument, None)
         columns = (key,) if isinstance(key, str) else None if key is None else tuple(key)
         if isinstance(rows, str | Path):
-            loaded = loaded.with_version(keep_named(name, Path(rows), TableWish(key=columns)))
+            loaded = loaded.with_version(keep_named(name, Path(rows), TableDeclaration(key=columns)))
             continue
         table = read_frame(rows).table
         types: dict[str, ValueType] = {
@@ -118,7 +118,7 @@ def tables_of(argument: Mapping[str, Any] | None) -> Tables:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "rows.parquet"
             _write(table, file)
-            loaded = loaded.with_version(keep_named(name, file, TableWish(key=columns, types=types)))
+            loaded = loaded.with_version(keep_named(name, file, TableDeclaration(key=columns, types=types)))
     return loaded
 
 

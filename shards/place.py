@@ -226,13 +226,13 @@ class Place:
         if lateness_us == before_us:
             return
         if self._buffer is not None:
-            yield from self._released(entry, self._buffer.wait(lateness_us or 0))
+            yield from self._released(entry, self._buffer.set_lateness(lateness_us or 0))
         if lateness_us is None:
             self._buffer = None
         elif self._buffer is None:
             self._buffer = ReorderBuffer(lateness_us)
             if newest_us is not None:
-                self._buffer.see(newest_us)
+                self._buffer.note_time(newest_us)
                 self._buffer.advance(newest_us)
 
     def _lateness_under(self, declaration: StreamDeclaration) -> int | None:
@@ -245,7 +245,7 @@ class Place:
         self._change = change.number
         if self._measured is not None and self._buffer is not None:
             self._lateness_us = self._measured.within_us(change.bound_us)
-            yield from self._released(entry, self._buffer.wait(self._lateness_us))
+            yield from self._released(entry, self._buffer.set_lateness(self._lateness_us))
 
     def begin_like(self, other: Place) -> None:
         """Copy the lateness of another place of the stream.
@@ -309,7 +309,7 @@ class Place:
         if self._buffer is None:
             yield from self.advance_time(entry, time_us)
         else:
-            yield from self._released(entry, self._buffer.see(time_us))
+            yield from self._released(entry, self._buffer.note_time(time_us))
 
     def advance_time(self, entry: Entry, watermark_us: int) -> Iterator[Step]:
         """Advance time to the watermark. Waiting events up to it are released first, and then the hosts advance."""

@@ -61,12 +61,12 @@ class ReorderBuffer:
             self._waiting = EventBatch.joined([self._waiting, batch]) if len(self) else batch
         return self.advance(self._newest_us - self._lateness_us)
 
-    def wait(self, lateness_us: int) -> EventBatch:
+    def set_lateness(self, lateness_us: int) -> EventBatch:
         """Change the lateness. The watermark may rise, but does not fall. Return the events that are released."""
         self._lateness_us = lateness_us
         return self.advance(self._newest_us - lateness_us)
 
-    def see(self, time_us: int) -> EventBatch:
+    def note_time(self, time_us: int) -> EventBatch:
         """Raise the newest time to the time of an event that is not buffered. Return the events that are released."""
         self._newest_us = max(self._newest_us, time_us)
         return self.advance(self._newest_us - self._lateness_us)

@@ -17,7 +17,7 @@ from api.requests.preconditions import Preconditions
 from api.schemas.tables import CSV_EXAMPLE, ROW_EXAMPLE, TableDetail, TableList, TableModel
 from api.services import Served
 from service import RegisteredTable, TableUpload
-from streams.tables import MEDIA_TYPES, VALUE_TYPES, TableWish
+from streams.tables import MEDIA_TYPES, VALUE_TYPES, TableDeclaration
 
 router = APIRouter(prefix="/tables", tags=["tables"])
 
@@ -63,8 +63,10 @@ def read_upload(
             raise WrongShape(f"query.column: the column {column_name!r} has two types; name one")
         types[column_name] = kind
     path: Path = request.state.body_file
-    declaration = TableWish(key=tuple(key), types=types)
-    return TableUpload(name=name, path=path, format=MEDIA_TYPES[media_type], wish=declaration, condition=preconditions)
+    declaration = TableDeclaration(key=tuple(key), types=types)
+    return TableUpload(
+        name=name, path=path, format=MEDIA_TYPES[media_type], declaration=declaration, condition=preconditions
+    )
 
 
 @router.put(

@@ -37,7 +37,7 @@ from service.cli.waiting import waiting_on
 from streams import EventBatch, KeyForm, Late, StreamDeclaration, Ties
 from streams.compiling import JSON_LINES, compile_kernels
 from streams.readers import ReaderOptions, reads_by_columns
-from streams.tables import TableRefused, Tables, TableWish, ValueType, keep_named
+from streams.tables import TableDeclaration, TableRefused, Tables, ValueType, keep_named
 
 if TYPE_CHECKING:
     from constraints import ConstraintSet
@@ -169,8 +169,10 @@ def _named_table(tables: Tables, written: str) -> Tables:
         why = "names a table twice" if name in tables.versions else "is not NAME=FILE"
         raise TableRefused(f"{written!r} {why}; write for example customers:customer_id=customers.csv")
     columns = [text.strip().partition(":") for text in listed.split(",")] if listed else []
-    types = cast("dict[str, ValueType]", {column: kind for column, _, kind in columns if kind})  # checked by TableWish
-    form = TableWish(key=tuple(column for column, _, _ in columns) or None, types=types)
+    types = cast(
+        "dict[str, ValueType]", {column: kind for column, _, kind in columns if kind}
+    )  # checked by TableDeclaration
+    form = TableDeclaration(key=tuple(column for column, _, _ in columns) or None, types=types)
     return tables.with_version(keep_named(name, Path(file), form))
 
 

@@ -11,9 +11,9 @@ from service.projects.resources import Files, Form, ResourceKind, StoredResource
 from service.registering.public_holidays import public_holidays
 from streams.tables import (
     CalendarRefused,
+    TableDeclaration,
     TableRefused,
     TableVersion,
-    TableWish,
     format_of,
     keep_calendar,
     keep_table,
@@ -34,7 +34,7 @@ class ReferenceTables(ResourceKind):
     def read(self, document: Document, folder: Path) -> Wanted:
         """Read a table. Its rows are stored in the cache folder."""
         file, key = document.path("file", folder), document.body["key"]
-        specification = TableWish(
+        specification = TableDeclaration(
             key=tuple([key] if isinstance(key, str) else key), types=document.body.get("columns", {})
         )
         try:

@@ -25,12 +25,12 @@ from streams.tables import (
     PREFIX,
     Lookup,
     TableColumnUnknown,
+    TableDeclaration,
     TableFormat,
     TableLimits,
     TableRefused,
     Tables,
     TableVersion,
-    TableWish,
     document_of,
     keep_calendar,
     keep_rows,
@@ -47,12 +47,12 @@ _MOST_CHANGES = 10_000  # changes of single rows, which every shard keeps in mem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableUpload:
-    """An uploaded file with the rows of a table. ``wish`` has the key and the column types that the sender requests."""
+    """An uploaded file with the rows of a table. ``declaration`` has the key and the column types of the request."""
 
     name: str
     path: Path
     format: TableFormat
-    wish: TableWish
+    declaration: TableDeclaration
     condition: Condition = ANY
 
 
@@ -84,7 +84,7 @@ class TableLibrary:
             raise InvalidTableName(fault)
         self.require_room(upload.name)
         limits = TableLimits(rows=self._limits.max_table_rows, size_bytes=self._limits.max_table_bytes)
-        version = keep_table(upload.path, upload.format, upload.wish, limits)
+        version = keep_table(upload.path, upload.format, upload.declaration, limits)
         return self.register(TableVersion.from_json({**version.to_json(), "name": upload.name}), upload.condition)
 
     def require_room(self, name: str) -> None:

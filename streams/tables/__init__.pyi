@@ -34,7 +34,7 @@ from .form import (
     Lookup as Lookup,
     TableForm as TableForm,
     TableVersion as TableVersion,
-    TableWish as TableWish,
+    TableDeclaration as TableDeclaration,
     ValueType as ValueType,
 )
 from .mapped import MappedTable as MappedTable

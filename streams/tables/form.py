@@ -50,7 +50,7 @@ class Lookup(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableWish:
+class TableDeclaration:
     """The declaration of a table before its rows are read.
 
     Attributes:

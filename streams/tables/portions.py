@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from streams.showing import shown
 from streams.tables.errors import TableRefused
-from streams.tables.form import VALUE_TYPES, TableForm, TableWish, ValueType, names_fault
+from streams.tables.form import VALUE_TYPES, TableDeclaration, TableForm, ValueType, names_fault
 from streams.tables.values import Unfit, of_arrow, of_texts, of_values, type_in_arrow, type_of_texts, type_of_values
 
 _BLOCK_BYTES = 1 << 22
@@ -55,7 +55,7 @@ def refused_at(unit: str, number: int, reason: str, column: str = "") -> TableRe
     return TableRefused(f"{place}: {reason}", line=number, **details)
 
 
-def csv_portions(path: Path, declaration: TableWish) -> Portions:
+def csv_portions(path: Path, declaration: TableDeclaration) -> Portions:
     """Yield the rows of a CSV file in UTF-8, in portions. Its first line names the columns. An empty field is null."""
     names, is_alone = _header(path)
     if is_alone:
@@ -65,7 +65,7 @@ def csv_portions(path: Path, declaration: TableWish) -> Portions:
     yield from _csv_rows(path, declaration, names)
 
 
-def _csv_rows(path: Path, declaration: TableWish, names: Sequence[str]) -> Portions:
+def _csv_rows(path: Path, declaration: TableDeclaration, names: Sequence[str]) -> Portions:
     from pyarrow import csv as arrow_csv  # noqa: PLC0415 - needed for tables only
 
     form: TableForm | None = None
@@ -98,7 +98,7 @@ def _no_rows(form: TableForm) -> list[pa.Array]:
     return [pa.array([], VALUE_TYPES[kind]) for kind in form.columns.values()]
 
 
-def json_portions(path: Path, declaration: TableWish) -> Portions:
+def json_portions(path: Path, declaration: TableDeclaration) -> Portions:
     """Yield the rows of a file with a JSON object in each line, in portions. The first portion decides the columns."""
     form: TableForm | None = None
     first = 1
@@ -115,7 +115,7 @@ def json_portions(path: Path, declaration: TableWish) -> Portions:
         first += len(lines)
 
 
-def parquet_portions(path: Path, declaration: TableWish) -> Portions:
+def parquet_portions(path: Path, declaration: TableDeclaration) -> Portions:
     """Yield the rows of a Parquet file, in portions."""
     from pyarrow import parquet  # noqa: PLC0415 - needed for tables only
 
@@ -213,7 +213,7 @@ def _object(row: int, line: bytes) -> dict[str, Any]:
     return members
 
 
-def _form_of(objects: Sequence[dict[str, Any]], declaration: TableWish) -> TableForm:
+def _form_of(objects: Sequence[dict[str, Any]], declaration: TableDeclaration) -> TableForm:
     names = list(dict.fromkeys(name for row in objects for name in row))
     names += [name for name in declaration.types if name not in names]
     return declaration.form(names, lambda name: type_of_values([row.get(name) for row in objects]))

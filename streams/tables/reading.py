@@ -15,14 +15,14 @@ import pyarrow.compute as pc
 from streams.showing import shown
 from streams.tables.errors import TableRefused
 from streams.tables.files import draft_file, keep_draft
-from streams.tables.form import TableForm, TableVersion, TableWish
+from streams.tables.form import TableDeclaration, TableForm, TableVersion
 from streams.tables.mapped import key_texts, keys_in, rows_of, schema_of
 from streams.tables.portions import Portion, csv_portions, json_portions, parquet_portions, refused_at
 from streams.tables.values import Unfit, of_texts, of_values
 
 TableFormat: TypeAlias = Literal["csv", "jsonl", "parquet"]
 
-_READERS: Mapping[TableFormat, Callable[[Path, TableWish], Iterator[Portion]]] = {
+_READERS: Mapping[TableFormat, Callable[[Path, TableDeclaration], Iterator[Portion]]] = {
     "csv": csv_portions,
     "jsonl": json_portions,
     "parquet": parquet_portions,
@@ -63,7 +63,7 @@ def media_type_of(kind: TableFormat) -> str:
 
 
 def keep_table(
-    path: Path, kind: TableFormat, declaration: TableWish, limits: TableLimits = USUAL_LIMITS
+    path: Path, kind: TableFormat, declaration: TableDeclaration, limits: TableLimits = USUAL_LIMITS
 ) -> TableVersion:
     """Read the rows of a table from a file, and store them in the cache folder. Return version 0, without a name.
 
@@ -78,7 +78,7 @@ def keep_table(
     return TableVersion(name="", version=0, form=form, digest=digest, rows=rows)
 
 
-def keep_named(name: str, path: Path, declaration: TableWish) -> TableVersion:
+def keep_named(name: str, path: Path, declaration: TableDeclaration) -> TableVersion:
     """Read a table from a file and store it in the cache folder. Return version 1 with a name.
 
     Errors name the table.
@@ -136,7 +136,9 @@ def _value(name: str, value: Any, form: TableForm) -> pa.Array:
         raise TableRefused(f"column {name!r}: {error}", column=name) from error
 
 
-def _write_parts(path: Path, kind: TableFormat, declaration: TableWish, limits: TableLimits, parts: Path) -> TableForm:
+def _write_parts(
+    path: Path, kind: TableFormat, declaration: TableDeclaration, limits: TableLimits, parts: Path
+) -> TableForm:
     portions = _READERS[kind](path, declaration)
     portion = next(portions, None)
     if portion is None:

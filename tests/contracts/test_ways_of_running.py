@@ -24,7 +24,7 @@ from shards import InlineShards, RoundPlan, RowBlock
 from shards.kinds import KINDS
 from streams import Event, EventBatch, StreamDeclaration, render_plain
 from streams.readers import reading_of
-from streams.tables import TableWish
+from streams.tables import TableDeclaration
 from tests.builders.registering import register_pattern
 from tests.builders.service import HandClock, settings_for
 from tests.service.test_continuous import Continuous
@@ -469,9 +469,9 @@ def register(folder, registration: Registration, operators: OperatorLibrary, tab
                     registration, body["stream"], body["text"], **{name: body[name] for name in QUIET if name in body}
                 )
             case "table":
-                wish = TableWish(key=(body["key"],), types=body["columns"])
+                declaration = TableDeclaration(key=(body["key"],), types=body["columns"])
                 path = folder / body["file"]
-                tables.put(TableUpload(name=document.name, path=path, format="csv", wish=wish))
+                tables.put(TableUpload(name=document.name, path=path, format="csv", declaration=declaration))
             case "join" | "aggregate" | "tap":
                 operators.put(document.kind, {**body, "name": document.name})
 

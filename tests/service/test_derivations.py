@@ -25,7 +25,7 @@ from service.registering.tables import TableLibrary, TableUpload
 from service.stores import StreamUse, pattern_draft
 from shards import OperatorRefused
 from streams import DERIVED_PROMISES_KEY, Punctuation, StreamDeclaration, TraceEnd
-from streams.tables import TableUnknown, TableWish
+from streams.tables import TableDeclaration, TableUnknown
 from tests.builders.races import before_commit, during_commit
 from tests.builders.registering import register_pattern
 from tests.builders.service import HandClock
@@ -211,7 +211,7 @@ def limits(stores, settings, clock, tmp_path):
     def upload(column):
         path = tmp_path / f"{column}.csv"
         path.write_text(f"who,{column}\nx,5\n")
-        tables.put(TableUpload(name="limits", path=path, format="csv", wish=TableWish(key=("who",))))
+        tables.put(TableUpload(name="limits", path=path, format="csv", declaration=TableDeclaration(key=("who",))))
         return tables
 
     tables = TableLibrary(stores, settings, clock)

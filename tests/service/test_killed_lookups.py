@@ -8,7 +8,7 @@ from service import Registration, Stores
 from service.processes import timekeeper
 from service.registering.tables import TableLibrary, TableUpload
 from streams import StreamDeclaration
-from streams.tables import TableWish
+from streams.tables import TableDeclaration
 from tests.builders.registering import register_pattern
 from tests.builders.service import HandClock, settings_for
 from tests.service.test_continuous import Continuous, come_to_rest, post
@@ -43,8 +43,8 @@ class Limits:
         self.rows = {name: chance.randrange(4) for name in CUSTOMERS if chance.random() < 0.8} or {customer: most}
         lines = ["customer,most", *(f"{name},{value}" for name, value in self.rows.items())]
         self.path.write_text("\n".join(lines) + "\n")
-        wish = TableWish(key=("customer",), types={"most": "integer"})
-        self.library.put(TableUpload(name="limits", path=self.path, format="csv", wish=wish))
+        declaration = TableDeclaration(key=("customer",), types={"most": "integer"})
+        self.library.put(TableUpload(name="limits", path=self.path, format="csv", declaration=declaration))
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -5,7 +5,7 @@ import pytest
 from service.errors import PreconditionFailed
 from service.registering.tables import TableLibrary, TableUpload
 from service.stores import Condition
-from streams.tables import TableRefused, TableWish
+from streams.tables import TableDeclaration, TableRefused
 
 pytestmark = pytest.mark.redis
 
@@ -26,7 +26,9 @@ def upload(tmp_path):
     def make(tables, text):
         path = tmp_path / "rows.csv"
         path.write_text(text)
-        return tables.put(TableUpload(name="limits", path=path, format="csv", wish=TableWish(key=("who",)))).record
+        return tables.put(
+            TableUpload(name="limits", path=path, format="csv", declaration=TableDeclaration(key=("who",)))
+        ).record
 
     return make
 

@@ -8,7 +8,7 @@ from service.backtests.plans import plan_of
 from service.backtests.questions import Question, TriedPattern
 from shards import ShardRound
 from streams import EventBatch, StreamDeclaration
-from streams.tables import Tables, TableUnknown, TableWish, keep_table
+from streams.tables import TableDeclaration, Tables, TableUnknown, keep_table
 from tests.builders.shards import event
 
 TEXT = "PATTERN p EVENT A a [v > lookup(limits, who).most]"
@@ -21,7 +21,7 @@ def limits(tmp_path):
     def make(number, most, since_s):
         path = tmp_path / "rows.csv"
         path.write_text(f"who,most\nx,{most}\n")
-        made = keep_table(path, "csv", TableWish(key=("who",)))
+        made = keep_table(path, "csv", TableDeclaration(key=("who",)))
         return replace(made, name="limits", version=number, since_us=since_s * 1_000_000)
 
     return make

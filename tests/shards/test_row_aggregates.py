@@ -16,7 +16,7 @@ from nfa import MOST_ROWS_AT_ONCE, TooManyRows
 from shards import InlineShards, OperatorRefused
 from shards.kinds.aggregates import AggregateKind
 from streams import Event, EventBatch, OperatorOn, StreamDeclaration, StreamOn, TableOn, TableRow, format_time
-from streams.tables import Lookup, TableRefused, Tables, TableVersion, TableWish, keep_table
+from streams.tables import Lookup, TableDeclaration, TableRefused, Tables, TableVersion, keep_table
 from streams.tables.form import ValueType
 
 SECOND_US = 1_000_000
@@ -62,7 +62,7 @@ def table_of(folder: Path, rows: Sequence[Sequence[Any]], version: int = 1) -> T
         "most s": "integer",
         "within": "text",
     }
-    return replace(keep_table(path, "csv", TableWish(key=("id",), types=types)), name="watched", version=version)
+    return replace(keep_table(path, "csv", TableDeclaration(key=("id",), types=types)), name="watched", version=version)
 
 
 def begun(folder: Path, rows: Sequence[Sequence[Any]], shards: int, document: Mapping[str, Any]) -> InlineShards:

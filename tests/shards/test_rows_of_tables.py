@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from shards.state import ShardState
 from streams import PatternOn, StreamDeclaration, StreamOn, TableOff, TableOn, TableRow, Tick
-from streams.tables import TableFiles, TableVersion, TableWish, ValueType, keep_table
+from streams.tables import TableDeclaration, TableFiles, TableVersion, ValueType, keep_table
 from tests.builders.shards import Step, bodies, event, log_of
 
 ORDERS = StreamDeclaration(name="orders")
@@ -43,7 +43,7 @@ def table_of(folder: Path, version: int, rows: dict[str, int]) -> TableVersion:
     path = folder / "rows.csv"
     path.write_text("\n".join(["who,most,note", *(f"{who},{most},{version}" for who, most in rows.items()), ""]))
     types: dict[str, ValueType] = {"most": "integer", "note": "integer"}
-    return replace(keep_table(path, "csv", TableWish(key=("who",), types=types)), name="limits", version=version)
+    return replace(keep_table(path, "csv", TableDeclaration(key=("who",), types=types)), name="limits", version=version)
 
 
 def entries_of(steps: Sequence[tuple[str, Any]], folder: Path) -> list[Any]:

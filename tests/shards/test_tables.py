@@ -12,7 +12,7 @@ from shards.kinds.aggregates import AggregateKind
 from shards.kinds.joins import JoinKind
 from shards.state import ShardState
 from streams import EventBatch, OperatorOn, PatternOn, StreamDeclaration, StreamOn, TableOff, TableOn, TableRow, Tick
-from streams.tables import TableFiles, TableMissing, TableWish, ValueType, keep_table
+from streams.tables import TableDeclaration, TableFiles, TableMissing, ValueType, keep_table
 from tests.builders.shards import Step, bodies, event, log_of
 
 ORDERS = StreamDeclaration(name="orders")
@@ -39,7 +39,7 @@ def kept(tmp_path_factory):
         lines = [f"{who},{'' if most is None else most}" if name == "limits" else who for who, most in rows.items()]
         path.write_text("\n".join([columns, *lines, ""]))
         types: dict[str, ValueType] = {"most": "integer"} if name == "limits" else {}
-        return replace(keep_table(path, "csv", TableWish(key=("who",), types=types)), name=name, version=version)
+        return replace(keep_table(path, "csv", TableDeclaration(key=("who",), types=types)), name=name, version=version)
 
     return make
 

@@ -76,7 +76,7 @@ def test_a_lag_is_the_newest_time_before_less_the_own(before, times):
     buffer = ReorderBuffer(TEN_YEARS)
     newest = NEVER_US
     for time in before:
-        buffer.see(time)
+        buffer.note_time(time)
         newest = max(newest, time)
     expected = []
     for time in times:

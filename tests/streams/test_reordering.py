@@ -54,9 +54,9 @@ def test_time_that_others_saw_lets_events_leave() -> None:
     before_us = buffer.watermark_us
     assert before_us is None
     assert len(buffer.push(EventBatch.from_events(events_at([7, 3])))) == 0
-    assert buffer.see(8).columns.column("id").to_pylist() == ["1"]
+    assert buffer.note_time(8).columns.column("id").to_pylist() == ["1"]
     assert buffer.watermark_us == 3
-    assert buffer.see(5).columns.num_rows == 0
+    assert buffer.note_time(5).columns.num_rows == 0
     assert buffer.advance(7).columns.column("id").to_pylist() == ["0"]
     assert buffer.watermark_us == 7
 
@@ -64,8 +64,8 @@ def test_time_that_others_saw_lets_events_leave() -> None:
 def test_another_lateness_counts_from_here_on_and_takes_nothing_back() -> None:
     buffer = ReorderBuffer(LATENESS_US)
     assert len(buffer.push(EventBatch.from_events(events_at([10, 7])))) == 0
-    assert (len(buffer.wait(3)), buffer.watermark_us) == (1, 7)
-    assert (len(buffer.wait(9)), buffer.watermark_us) == (0, 7)
-    assert (len(buffer.see(17)), buffer.watermark_us) == (0, 8)
-    assert (len(buffer.wait(0)), buffer.watermark_us) == (1, 17)
-    assert (len(ReorderBuffer(LATENESS_US).wait(0)), ReorderBuffer(LATENESS_US).watermark_us) == (0, None)
+    assert (len(buffer.set_lateness(3)), buffer.watermark_us) == (1, 7)
+    assert (len(buffer.set_lateness(9)), buffer.watermark_us) == (0, 7)
+    assert (len(buffer.note_time(17)), buffer.watermark_us) == (0, 8)
+    assert (len(buffer.set_lateness(0)), buffer.watermark_us) == (1, 17)
+    assert (len(ReorderBuffer(LATENESS_US).set_lateness(0)), ReorderBuffer(LATENESS_US).watermark_us) == (0, None)

@@ -16,7 +16,7 @@ from service.registering.tables import CalendarLibrary, TableLibrary, TableUploa
 from service.stores import Submission
 from shards import ShardState, StoredEntry
 from streams import Event, EventBatch, StreamDeclaration, SystemClock, Tick, encode_control
-from streams.tables import Tables, TableWish
+from streams.tables import TableDeclaration, Tables
 from tests.builders.registering import register_pattern
 
 pytestmark = pytest.mark.redis
@@ -47,8 +47,8 @@ class Log:
         rows = {who: self.rng.randrange(4) for who in WHO if self.rng.random() < 0.7}
         path = self.folder / "limits.csv"
         path.write_text("\n".join(["who,most", *(f"{who},{most}" for who, most in rows.items()), ""]))
-        wish = TableWish(key=("who",), types={"most": "integer"})
-        self.tables.put(TableUpload(name="limits", path=path, format="csv", wish=wish))
+        declaration = TableDeclaration(key=("who",), types={"most": "integer"})
+        self.tables.put(TableUpload(name="limits", path=path, format="csv", declaration=declaration))
 
     def row(self) -> None:
         most = self.rng.choice([None, 0, 1, 2])

@@ -8,7 +8,7 @@ from service.errors import PreconditionFailed
 from service.stores import ANY, Condition, pattern_draft
 from service.stores.registry.event_types import versions_key
 from streams import StreamDeclaration, stops_key
-from streams.tables import TableWish, keep_table
+from streams.tables import TableDeclaration, keep_table
 
 pytestmark = pytest.mark.redis
 
@@ -20,7 +20,7 @@ def limits(stores, tmp_path):
     """The store of a table with the row (x, 5)."""
     path = tmp_path / "rows.csv"
     path.write_text("who,most\nx,5\n")
-    version = keep_table(path, "csv", TableWish(key=("who",)))
+    version = keep_table(path, "csv", TableDeclaration(key=("who",)))
     stores.tables.put(replace(version, name="limits"), stores.tables.files.path(version.digest), 0)
     return stores.tables
 

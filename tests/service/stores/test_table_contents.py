@@ -9,7 +9,7 @@ from service.errors import PreconditionFailed, StoreUnavailable
 from service.stores import ANY, Condition
 from service.stores.connection import connect
 from service.stores.registry.tables import TableStore
-from streams.tables import STORED, TableFiles, TableWish, fetching, keep_table
+from streams.tables import STORED, TableDeclaration, TableFiles, fetching, keep_table
 
 pytestmark = pytest.mark.redis
 
@@ -23,7 +23,7 @@ def put(stores, tmp_path):
     def make(text, name="limits", condition=ANY):
         path = tmp_path / "rows.csv"
         path.write_text(text)
-        version = replace(keep_table(path, "csv", TableWish(key=("who",))), name=name)
+        version = replace(keep_table(path, "csv", TableDeclaration(key=("who",))), name=name)
         return stores.tables.put(version, stores.tables.files.path(version.digest), 0, condition)
 
     return make

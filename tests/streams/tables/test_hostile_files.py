@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from streams.tables import TableForm, TableRefused, TableWish, keep_table, read_row
+from streams.tables import TableDeclaration, TableForm, TableRefused, keep_table, read_row
 
 NOT_UTF8 = pa.Array.from_buffers(pa.string(), 2, pa.array([b"y", b"\xff"]).buffers())
 FIRST_BLOCK = b"".join(orjson.dumps({"key": str(row), "n": 1.5, "s": "x" * 60}) + b"\n" for row in range(55_000))
@@ -18,7 +18,7 @@ def read(folder, content, kind):
         path.write_bytes(content)
     else:
         parquet.write_table(content, path)
-    return keep_table(path, kind, TableWish(key=("key",)))
+    return keep_table(path, kind, TableDeclaration(key=("key",)))
 
 
 @pytest.mark.parametrize("texts", [NOT_UTF8, NOT_UTF8.dictionary_encode()], ids=["plain", "dictionary"])

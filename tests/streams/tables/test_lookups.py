@@ -13,11 +13,11 @@ from pyarrow import parquet
 
 from streams.tables import (
     TableColumnUnknown,
+    TableDeclaration,
     TableFiles,
     TableMissing,
     Tables,
     TableUnknown,
-    TableWish,
     fetching,
     keep_rows,
     keep_table,
@@ -48,8 +48,8 @@ def written(folder, rows, kind, columns):
 
 
 def table(folder, rows, kind, columns=("key", "value"), key=("key",), **types):
-    wish = TableWish(key=key, types={"value": "number", **types})
-    version = keep_table(written(folder, rows, kind, columns), kind, wish)
+    declaration = TableDeclaration(key=key, types={"value": "number", **types})
+    version = keep_table(written(folder, rows, kind, columns), kind, declaration)
     return Tables().with_version(replace(version, name="t", version=1))
 
 
@@ -110,14 +110,14 @@ def test_changed_rows_are_those_of_a_dictionary(folder, known, changes):
 
 @given(rows=st.lists(st.tuples(NUMBERS, st.none() | TEXTS, st.none() | st.booleans()), min_size=1, max_size=20))
 def test_equal_rows_have_one_digest_in_every_format(folder, rows):
-    wish = TableWish(key=("key",), types={"value": "number", "text": "text", "flag": "boolean"})
-    columns = ("key", *wish.types)
+    declaration = TableDeclaration(key=("key",), types={"value": "number", "text": "text", "flag": "boolean"})
+    columns = ("key", *declaration.types)
     rows = [(str(number), *row) for number, row in enumerate(rows)]
     texts = [(*row[:3], None if row[3] is None else str(row[3]).lower()) for row in rows]
-    first = table(folder, texts, "csv", columns, **wish.types)
-    again = table(folder, rows, "jsonl", columns, **wish.types)
+    first = table(folder, texts, "csv", columns, **declaration.types)
+    again = table(folder, rows, "jsonl", columns, **declaration.types)
     parquet.write_table(pa.Table.from_batches([first.rows("t")]), folder / "copy.parquet")
-    copy = keep_table(folder / "copy.parquet", "parquet", wish)
+    copy = keep_table(folder / "copy.parquet", "parquet", declaration)
     assert len({copy.digest, *(one.versions["t"][0].version.digest for one in (first, again))}) == 1
 
 
