@@ -352,7 +352,7 @@ class HeldShards:
 
     def _empty(self, shard: int) -> ShardState:
         state = ShardState(shard, kinds=self._spilled.kinds(shard))
-        state.read_tables(Tables(self._tables))
+        state.use_tables(Tables(self._tables))
         return state
 
     def _is_logged(self, shard: int, position: str) -> bool:

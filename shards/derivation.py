@@ -149,11 +149,13 @@ class Derivation:
         """
         stream = entry.stream
         is_promise = entry.kind == RecordKind.PUNCTUATION  # a range also reaches streams fed through the log
-        yield from self.behind(stream, steps, self.feeds.reached_anyhow(stream) if is_promise else None)
+        yield from self.with_derived_steps(stream, steps, self.feeds.reached_anyhow(stream) if is_promise else None)
         if isinstance(self._places.get((stream, MAIN)), DerivedPlace):
             yield from self._settled((stream, *self.feeds.downstream(stream)), entry, None)
 
-    def behind(self, stream: str, steps: Iterable[Step], reached: Sequence[str] | None = None) -> Iterator[Step]:
+    def with_derived_steps(
+        self, stream: str, steps: Iterable[Step], reached: Sequence[str] | None = None
+    ) -> Iterator[Step]:
         """Yield the given steps of a stream, each followed by the steps that it causes in derived streams.
 
         ``reached`` are the derived streams to process. None means all streams downstream within the shard. Unlike

@@ -320,7 +320,7 @@ class Host(Running):
     def follow(self, record: ConstraintsOn) -> None:
         """Apply constraints to traces that begin from now on. Refused constraints change nothing."""
 
-    def read_tables(self, tables: Tables) -> None:
+    def use_tables(self, tables: Tables) -> None:
         """Let lookups of results that passing time decides read ``tables`` from now on.
 
         Results that events decide use the tables of their batch instead.

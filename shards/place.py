@@ -141,7 +141,7 @@ class Place:
         """Return the host of a kind, and create it on first use."""
         if kind not in self._hosts:
             self._hosts[kind] = known_kind(kind, self._kinds).host(self.declaration, self.route)
-            self._hosts[kind].read_tables(self._tables)
+            self._hosts[kind].use_tables(self._tables)
         return self._hosts[kind]
 
     def start(self, definition: Definition, start: Start) -> None:
@@ -260,10 +260,10 @@ class Place:
         for host in self._hosts.values():
             host.follow(record)
 
-    def read_tables(self, tables: Tables) -> None:
+    def use_tables(self, tables: Tables) -> None:
         self._tables = tables
         for host in self._hosts.values():
-            host.read_tables(tables)
+            host.use_tables(tables)
 
     def _with_tables(self, batch: EventBatch) -> EventBatch:
         return replace(batch, tables=self._tables) if self._tables.versions else batch

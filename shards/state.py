@@ -124,11 +124,11 @@ class ShardState:
         """Set the policy that chooses the next place. The policy changes no result and is not saved."""
         self._policy = policy
 
-    def read_tables(self, tables: Tables) -> None:
+    def use_tables(self, tables: Tables) -> None:
         """Let lookups in reference tables read ``tables`` from now on."""
         self.tables = tables
         for place in self._places.values():
-            place.read_tables(tables)
+            place.use_tables(tables)
 
     def meter(self, metering: Metering) -> None:
         """Measure the calls of hosts with ``metering`` from now on. The metering is not saved with the state."""
@@ -288,9 +288,9 @@ class ShardState:
         return rows
 
     def _finished(self, place: Place, end_us: int | None, end: Entry) -> Iterator[Step]:
-        yield from self._derivation.behind(end.stream, place.drain(end))
+        yield from self._derivation.with_derived_steps(end.stream, place.drain(end))
         self._derivation.hold(end.stream)
-        yield from self._derivation.behind(end.stream, place.finish(end, end_us))
+        yield from self._derivation.with_derived_steps(end.stream, place.finish(end, end_us))
 
     def newest_us(self, stream: str) -> int | None:
         """Return the time of a derived stream's newest event or its watermark, whichever is later, or None."""
@@ -322,7 +322,7 @@ class ShardState:
             new_state = ShardState(
                 shard, position=position, places=part._places, kinds=self._kinds, feeds=part.feeds, stops=stops
             )
-            new_state.read_tables(self.tables)
+            new_state.use_tables(self.tables)
             yield new_state
 
     def dump(self) -> bytes:
@@ -367,7 +367,7 @@ class ShardState:
         feeds = Feeds.from_json(head.get("feeds", []))
         stops, position = Stops(head.get("stops", ())), head["position"]
         state = cls(head["shard"], position=position, places=places_by_key, kinds=kinds, feeds=feeds, stops=stops)
-        state.read_tables(Tables.from_json(head.get("tables", ()), files or TableFiles()))
+        state.use_tables(Tables.from_json(head.get("tables", ()), files or TableFiles()))
         return state
 
     def _matched(self, entries: Sequence[Entry], decode: Decoder = batches_of) -> list[RowBlock]:
@@ -380,7 +380,7 @@ class ShardState:
         return rows
 
     def _ticked(self, tick: Tick, entry: Entry) -> Iterator[Step]:
-        return self._derivation.follow(entry, self._of_time(tick, entry))
+        return self._derivation.follow(entry, self._applied(tick, entry))
 
     def _matched_run(self, decoded: Sequence[Decoded]) -> list[RowBlock]:
         try:
@@ -445,14 +445,14 @@ class ShardState:
             ) from error
         if isinstance(record, StreamOff | TableOn | TableOff | TableRow):
             return ()
-        steps = self._started(entry) if isinstance(record, OperatorOn) else self._of_time(record, entry)
+        steps = self._started(entry) if isinstance(record, OperatorOn) else self._applied(record, entry)
         return self._derivation.follow(entry, steps)
 
     def _started(self, entry: Entry) -> Iterator[Step]:
         for place in self._places_of(entry.stream):
             yield from place.started(entry)
 
-    def _of_time(self, record: ControlRecord, entry: Entry) -> Iterator[Step]:
+    def _applied(self, record: ControlRecord, entry: Entry) -> Iterator[Step]:
         """Apply a control record that is no start or stop of an operator, and yield its steps.
 
         Declarations and times apply at all places of the stream, because its routes share the same time. The end of a
@@ -508,7 +508,7 @@ class ShardState:
                 self._declared(entry)
                 self._derivation = self._derivation.close_log(entry.stream)
             case TableOn() | TableOff() | TableRow():
-                self.read_tables(tables_after(self.tables, record))
+                self.use_tables(tables_after(self.tables, record))
 
     def _declare(self, declaration: StreamDeclaration, entry: Entry) -> None:
         if declaration.name != entry.stream:
@@ -573,7 +573,7 @@ class ShardState:
     def _enter(self, key: _PlaceKey, place: Place) -> None:
         self._places[key] = place
         place.metering = self._metering
-        place.read_tables(self.tables)
+        place.use_tables(self.tables)
         self._routes.setdefault(key[0], {})[key[1]] = None
 
     def _routed(self, entry: Entry) -> Place:

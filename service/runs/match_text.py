@@ -132,7 +132,7 @@ def _words(matches: MatchColumns) -> NDArray[np.int64]:
     alias above all others, because a shorter list sorts first.
     """
     bound = BoundTexts.of(matches, matches.patterns, matches.pattern).by_name()
-    alias = np.where(bound.place == BOUND_SAME, len(bound.ranks), bound.ranks[bound.alias])
+    alias = np.where(bound.separators == BOUND_SAME, len(bound.ranks), bound.ranks[bound.alias])
     return alias * len(matches.names) + _ranks(matches.names)[bound.event]
 
 

@@ -79,7 +79,7 @@ class Operator(Running):
     def load(self, saved: SavedHost) -> None:
         """Restore the state that ``dump`` returned. Raise an error if the state cannot be read."""
 
-    def read_tables(self, tables: Tables) -> None:
+    def use_tables(self, tables: Tables) -> None:
         """Let lookups in reference tables read ``tables`` from now on."""
 
     def answer(self, question: Mapping[str, Any], until_us: int | None) -> Mapping[str, Any]:
@@ -207,7 +207,7 @@ class KeyedHost(Host):
             self._changes = (*self._changes, change)
             return
         self._operators[definition.name] = self._operator(definition, self._declaration)
-        self._operators[definition.name].read_tables(self._tables)
+        self._operators[definition.name].use_tables(self._tables)
 
     def started(self) -> Output:
         output, self._changes = Outputs(self._changes), ()
@@ -228,10 +228,10 @@ class KeyedHost(Host):
         self._traces.declare(declaration)
         return NO_OUTPUT if self.newest_us is None else self._ended(self.newest_us)
 
-    def read_tables(self, tables: Tables) -> None:
+    def use_tables(self, tables: Tables) -> None:
         self._tables = tables
         for operator in self._operators.values():
-            operator.read_tables(tables)
+            operator.use_tables(tables)
 
     def process(self, batch: EventBatch) -> Output:
         if not len(batch):

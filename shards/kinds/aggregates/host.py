@@ -108,7 +108,7 @@ class RunningAggregate(Operator):
             return RowWindows(self._body, self._new_run)
         return self._new_run(self._body, is_revocable=is_revocable)
 
-    def read_tables(self, tables: Tables) -> None:
+    def use_tables(self, tables: Tables) -> None:
         """Let ``having`` and the groups of ``for_each_row_of`` read ``tables`` from now on."""
         self._tables = tables
         self._rows_of.read(tables)

@@ -101,7 +101,7 @@ class RunningJoin(Operator):
     def _body_of(self, definition: Definition) -> JoinBody:
         return body_of(definition.body, lambda: self._tables)
 
-    def read_tables(self, tables: Tables) -> None:
+    def use_tables(self, tables: Tables) -> None:
         self._tables = tables
 
     @property

@@ -366,7 +366,7 @@ class JoinInputHost(Host):
         if name in self.monitors:
             rows, refused = self._watched(name, input_events, marks)
             input_events, marks, is_closing = input_events.take(rows), marks[rows], is_closing[rows]
-        places = _places(input_events, marks)
+        places = _tie_orders(input_events, marks)
         if is_here:
             places = self.counts[name] + 1 + np.arange(len(input_events), dtype=np.uint64)
             self.counts[name] += len(input_events)
@@ -485,7 +485,7 @@ def _own_key(alias: str, event_id: str) -> str:
     return f"no key: {alias} {event_id}"
 
 
-def _places(batch: EventBatch, marks: NDArray[np.int8]) -> NDArray[np.uint64]:
+def _tie_orders(batch: EventBatch, marks: NDArray[np.int8]) -> NDArray[np.uint64]:
     """Return the number of each event by which re-keyed events of equal time are sorted.
 
     In posted streams, it is the arrival number. In derived streams, it is 1 for retractions and 0 for other events.

@@ -132,8 +132,8 @@ def _why(bound: BoundTexts, patterns: Sequence[RunningPattern]) -> tuple[pa.Arra
     """
     steps = [step for pattern in patterns for step in _steps(pattern)]
     phrases = [f" {verb} {step}" for step in steps for verb in ("are", "is")]
-    alone = 2 * bound.alias + (bound.place != BOUND_SAME)  # for the last event of an alias: whether it is the only one
-    number = np.where(bound.place == BOUND_OTHER, np.roll(alone, 1) + 2, bound.place)
+    alone = 2 * bound.alias + (bound.separators != BOUND_SAME)  # whether the last event of an alias is its only one
+    number = np.where(bound.separators == BOUND_OTHER, np.roll(alone, 1) + 2, bound.separators)
     before = chosen_texts(["", ", ", *(f"{words}; " for words in phrases)], number)
     return run_texts(joined_texts([before, bound.ids]), bound.ends), chosen_texts(phrases, alone[bound.ends - 1])
 
@@ -165,7 +165,7 @@ def _json(value: Any) -> str:
 
 # How a bound event follows the previous one: first of its match, same alias, other alias.
 BOUND_FIRST, BOUND_SAME, BOUND_OTHER = 0, 1, 2
-_PLACES = 3
+_SEPARATORS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,7 +205,7 @@ class BoundTexts:
         )
 
     @cached_property
-    def place(self) -> NDArray[np.int8]:
+    def separators(self) -> NDArray[np.int8]:
         """How each event follows the event before it, as a number for separators.
 
         ``BOUND_FIRST``: it is the first of its match. ``BOUND_SAME``: it has the same alias. ``BOUND_OTHER``: another
@@ -225,7 +225,7 @@ class BoundTexts:
     def by_name(self) -> BoundTexts:
         """Return a copy with the events of each match in the order of alias names."""
         ranks = self.ranks[self.alias]
-        if not np.any((ranks[1:] < ranks[:-1]) & (self.place[1:] != BOUND_FIRST)):
+        if not np.any((ranks[1:] < ranks[:-1]) & (self.separators[1:] != BOUND_FIRST)):
             return self
         order = np.lexsort((ranks, np.repeat(np.arange(len(self.ends)), np.diff(self.ends, prepend=0))))
         return replace(self, alias=self.alias[order], event=self.event[order])
@@ -236,7 +236,7 @@ class BoundTexts:
         openings: list[str] = []
         for name in map(json_text, self.aliases):
             openings += [f'{name}:["', '","', f'"],{name}:["']
-        before = chosen_texts(openings, _PLACES * self.alias + self.place)
+        before = chosen_texts(openings, _SEPARATORS * self.alias + self.separators)
         return run_texts(joined_texts([before, self.ids]), self.ends)
 
 

@@ -224,7 +224,7 @@ class PatternHost(Host):
         self._set_end_events(rules)
         self._versions[record.version] = _Version(name=record.name, document=record.document, rules=rules)
 
-    def read_tables(self, tables: Tables) -> None:
+    def use_tables(self, tables: Tables) -> None:
         """Let lookups in RETURN, and FOR EACH ROW, read ``tables`` from now on."""
         self._tables = tables
         if self._matcher is not None:

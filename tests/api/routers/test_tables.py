@@ -32,7 +32,7 @@ def records(stores):
 def replayed(stores):
     """The tables of a shard that has read the whole log."""
     state = ShardState(0)
-    state.read_tables(Tables(TableFiles(fetching(stores.client.lindex))))
+    state.use_tables(Tables(TableFiles(fetching(stores.client.lindex))))
     entries = [
         StoredEntry(
             position=position.decode(), kind=one[b"kind"].decode(), stream=one[b"stream"].decode(), body=one[b"body"]

@@ -77,7 +77,7 @@ class Log:
         found = []
         for shard in range(self.stores.log.layout.read().shards):
             state = ShardState(shard)
-            state.read_tables(Tables(self.stores.tables.files))
+            state.use_tables(Tables(self.stores.tables.files))
             rows = state.apply(self.stores.log.read_range(shard))
             tick = Tick(time_us=START_US + self.events * 1_000_000, cause="events")
             end = StoredEntry(position=LAST, kind=tick.KIND.value, stream="orders", body=encode_control(tick))
