@@ -59,11 +59,11 @@ def declare_chain(client: Client) -> None:
 def chain_rows(events: Sequence[Event], request: int, shards: int = 4) -> list[OutputRow]:
     """Return the expected results of the events, computed by shards in this process."""
     inline, rows = InlineShards(shards), []
-    inline.say(ORDERS, StreamOn(StreamDeclaration(name=ORDERS)))
+    inline.append_record(ORDERS, StreamOn(StreamDeclaration(name=ORDERS)))
     for name in (PURCHASES, HABITS):
-        inline.say(name, StreamOn(StreamDeclaration(name=name, derived=True)))
+        inline.append_record(name, StreamOn(StreamDeclaration(name=name, derived=True)))
     for name, (stream, text) in CHAIN.items():
-        inline.say(stream, PatternOn(name=name, version=1, text=text))
+        inline.append_record(stream, PatternOn(name=name, version=1, text=text))
     for start in range(0, len(events), request):
         inline.feed(ORDERS, EventBatch.from_events(events[start : start + request]))
         rows += inline.settle()

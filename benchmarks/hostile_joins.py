@@ -212,7 +212,7 @@ def _run(folder: Path, events: Path) -> tuple[Results, int, list[float]]:
     project = LocalProject.of(read_project(folder), folder)
     plan, shards = project.plan, InlineShards(1)
     for stream, record in plan.records():
-        shards.say(stream, record)
+        shards.append_record(stream, record)
     if refused := shards.settle():
         raise ProjectRefused.of([orjson.loads(row.body)["reason"] for block in refused for row in block])
     for name in _STREAMS:

@@ -64,7 +64,7 @@ def outcome(closed_by: str, events: list[Event], constraint_set: ConstraintSet) 
     """Join all events, with inputs whose keys are closed in the given way."""
     shards = InlineShards(1)
     for stream, record in _records(closed_by, constraint_set):
-        shards.say(stream, record)
+        shards.append_record(stream, record)
     shards.settle()
     held: list[int] = []
     blocks: list[RowBlock] = []

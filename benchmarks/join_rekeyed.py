@@ -152,9 +152,9 @@ def in_process(events: int) -> tuple[float, Mapping[str, float], bytes]:
     join, shards, rows = kind.read(_DOCUMENT, declared.__getitem__), InlineShards(_SHARDS), list[RowBlock]()
     derived = [StreamDeclaration(name=name, derived=True) for name in ("paid", merged_stream("paid"))]
     for declaration in (*declared.values(), *derived):
-        shards.say(declaration.name, StreamOn(declaration))
+        shards.append_record(declaration.name, StreamOn(declaration))
     for part in (join, *kind.parts(join, declared.__getitem__)):
-        shards.say(part.inputs[0].stream, OperatorOn(replace(part, version=1), "fresh"))
+        shards.append_record(part.inputs[0].stream, OperatorOn(replace(part, version=1), "fresh"))
     given = list(batches(events))
     begin = time.process_time()
     for number, (stream, batch) in enumerate(given, start=1):

@@ -95,10 +95,10 @@ def run(table: TableVersion, batches: Sequence[EventBatch]) -> int:
     source = StreamDeclaration(name="x")
     definition = replace(kind.read(DOCUMENT, lambda _: source), version=1)
     for name in ("x", "made.inputs", "made"):
-        shards.say(name, StreamOn(source if name == "x" else StreamDeclaration(name=name, derived=True)))
-    shards.say("", TableOn(table))
+        shards.append_record(name, StreamOn(source if name == "x" else StreamDeclaration(name=name, derived=True)))
+    shards.append_record("", TableOn(table))
     for one in (*kind.parts(definition, lambda _: source), definition):
-        shards.say(one.inputs[0].stream, OperatorOn(one))
+        shards.append_record(one.inputs[0].stream, OperatorOn(one))
     found = 0
     for batch in batches:
         shards.feed("x", batch)

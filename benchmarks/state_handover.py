@@ -47,9 +47,9 @@ def main() -> None:
 def _filled(wanted: Any) -> ShardState:
     kind, shards, source = AggregateKind(), InlineShards(1), StreamDeclaration(name="shop", key="data.user")
     document = {**AGGREGATE, "window": f"{wanted.events // wanted.rate} s"}
-    shards.say("shop", StreamOn(source))
-    shards.say("sales", StreamOn(StreamDeclaration(name="sales", derived=True)))
-    shards.say("shop", OperatorOn(replace(kind.read(document, lambda _: source), version=1)))
+    shards.append_record("shop", StreamOn(source))
+    shards.append_record("sales", StreamOn(StreamDeclaration(name="sales", derived=True)))
+    shards.append_record("shop", OperatorOn(replace(kind.read(document, lambda _: source), version=1)))
     for begin in range(0, wanted.events, FILLED):
         found = orjson.loads(events(wanted, begin, FILLED))
         shards.feed("shop", EventBatch.from_events([_event(one) for one in found]))

@@ -55,7 +55,7 @@ class InlineShards:
         self._deciders = Deciders()
         self.decisions: list[Decided] = []
 
-    def say(self, stream: str, record: ControlRecord) -> None:
+    def append_record(self, stream: str, record: ControlRecord) -> None:
         """Append a control record to the log of every shard."""
         if isinstance(record, StreamOff):
             self._forget(stream)
@@ -150,7 +150,7 @@ class InlineShards:
         for target, record in self._deciders.decide(
             observation for state in self.states for observation in state.observations(stream)
         ):
-            self.say(target, record)
+            self.append_record(target, record)
             self.decisions.append(Decided(target, record, self._fed[stream] if stream else 0))
         return rows
 
@@ -173,12 +173,12 @@ class InlineShards:
         } - feeds.sources.keys()
         for stream in sorted({stream for state in self.states for stream in state.routed} - sources):
             if stream in self._newest_us:
-                self.say(stream, _tick(self._newest_us[stream]))
+                self.append_record(stream, _tick(self._newest_us[stream]))
         ticked = {source: self._newest_us[source] for source in sources if source in self._newest_us}
         while ticked:
             for source in sorted(ticked):
                 ticked[source] += 1
-                self.say(source, _tick(ticked[source]))
+                self.append_record(source, _tick(ticked[source]))
             rows += self.settle()
             waiting = {self._newest_us[stream] for stream in feeds.logged if stream in self._newest_us}
             ticked = {source: time_us for source, time_us in ticked.items() if time_us in waiting}
@@ -192,7 +192,7 @@ class InlineShards:
         """
         rows = self.settle()
         for stream in sorted(self._newest_us.keys() - self.states[0].feeds.sources.keys()):
-            self.say(stream, _tick(self._newest_us[stream]))
+            self.append_record(stream, _tick(self._newest_us[stream]))
         rows += self.settle()
         for stream in self.states[0].streams:
             times_us = [time_us for state in self.states if (time_us := state.newest_us(stream)) is not None]
@@ -227,7 +227,7 @@ class InlineShards:
                 continue
             least_us = min(known_promises)
             if least_us > self._promised.get(stream, NEVER_US):
-                self.say(stream, _tick(least_us))
+                self.append_record(stream, _tick(least_us))
                 self._promised[stream] = NEVER_US if least_us == CLOSED_US else least_us
 
 

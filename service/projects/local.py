@@ -168,7 +168,7 @@ class LocalProject:
         """Return a run that has processed the promises and the events, but has not finished."""
         run = InlineRun(self.plan)
         for name, promise in promises:
-            run.say(name, promise)
+            run.append_record(name, promise)
         for name, batch in events.items():
             run.feed(name, batch)
         return run

@@ -67,7 +67,7 @@ class InlineRun:
             if isinstance(record, PatternOn) and record.name in later:
                 self._later[record.name] = stream, record
             else:
-                self._shards.say(stream, record)
+                self._shards.append_record(stream, record)
         self._require_accepted()
 
     def _require_accepted(self) -> None:
@@ -78,7 +78,7 @@ class InlineRun:
     def start(self, pattern: str) -> None:
         """Start a pattern named in ``later``. The pattern sees only the events that are fed after this call."""
         self.settle()
-        self._shards.say(*self._later.pop(pattern))
+        self._shards.append_record(*self._later.pop(pattern))
         self._require_accepted()
 
     def feed(self, stream: str, events: EventBatch) -> None:
@@ -98,9 +98,9 @@ class InlineRun:
         """Match all events that have been fed."""
         self._rows += self._shards.settle()
 
-    def say(self, stream: str, record: ControlRecord) -> None:
+    def append_record(self, stream: str, record: ControlRecord) -> None:
         """Feed a control record of a stream. A promise about a range of keys may be fed at any time."""
-        self._shards.say(stream, record)
+        self._shards.append_record(stream, record)
 
     @property
     def state(self) -> ShardState:

@@ -111,7 +111,7 @@ class StreamRun:
                 progress(first + len(batch))
 
     def pass_time(self, time_us: int) -> None:
-        self._run.say(self._stream, Tick(time_us=time_us, cause="events"))
+        self._run.append_record(self._stream, Tick(time_us=time_us, cause="events"))
         self._run.settle()
 
     def partial_matches(self, route: str) -> dict[str, CasePattern]:

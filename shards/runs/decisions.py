@@ -52,7 +52,7 @@ def decisions_of(
     for stream, record in variant.records:
         definition = definition_of(stream, record)
         if definition is None or (stream, definition.kind, definition.name) in names:
-            shards.say(stream, record)
+            shards.append_record(stream, record)
     used_places = {(stream, definition.inputs[0].key) for stream, definition in observers}
     for stream, batch in events:
         routes = {name: path for name, path in variant.routes[stream].items() if (stream, name) in used_places}

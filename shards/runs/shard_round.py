@@ -159,7 +159,9 @@ class ShardRound:
         due = self._plan.changes[self._changes : number]
         self._changes = max(self._changes, number)
         for change in due:
-            yield from self._compared((variant, state.say("", change)) for variant, state in enumerate(self._states))
+            yield from self._compared(
+                (variant, state.apply_record("", change)) for variant, state in enumerate(self._states)
+            )
 
     def _decided(self, stream: str, epoch: int) -> Iterator[RoundRows]:
         """Apply the decisions at the first ``epoch`` cuts of a posted stream, unless already applied.
@@ -176,7 +178,7 @@ class ShardRound:
 
     def _applied(self, decisions: Iterable[Decision]) -> Iterator[RoundRows]:
         return self._compared(
-            (decision.variant, self._states[decision.variant].say(decision.stream, decision.record))
+            (decision.variant, self._states[decision.variant].apply_record(decision.stream, decision.record))
             for decision in decisions
             if self._plan.takes(self._number, decision.variant, decision.stream, "")
         )
@@ -232,7 +234,7 @@ class _VariantShard:
         self.handed_on: dict[str, list[EventBatch]] = {}
         self.begun = self._noted(lambda: begun)
 
-    def say(self, stream: str, record: ControlRecord) -> list[RowBlock]:
+    def apply_record(self, stream: str, record: ControlRecord) -> list[RowBlock]:
         body = encode_control(record)
         entry = StoredEntry(position=self._next(), kind=record.KIND.value, stream=stream, body=body)
         return self._noted(lambda: self._state.advance([entry]))
@@ -248,7 +250,7 @@ class _VariantShard:
     def finish(self, newest_us: Mapping[str, int], ends_us: Mapping[str, int]) -> list[RowBlock]:
         rows: list[RowBlock] = []
         for name, time_us in self._ticked(newest_us):
-            rows += self.say(name, Tick(time_us=time_us, cause="events"))
+            rows += self.apply_record(name, Tick(time_us=time_us, cause="events"))
         if not self._is_open:
             rows += self._noted(lambda: self._state.finish(self._streams, ends_us), is_end=True)
         return rows

@@ -45,7 +45,7 @@ def begun(plan: RunPlan, shards: int) -> InlineShards:
     """Shards that have met the records of a plan."""
     run = InlineShards(shards)
     for stream, record in plan.records():
-        run.say(stream, record)
+        run.append_record(stream, record)
     return run
 
 

@@ -336,7 +336,7 @@ def run(steps: Iterable[Step], shards: int, rng: Random | None = None) -> tuple[
     inline, blocks = InlineShards(shards), list[RowBlock]()
     for step in steps:
         for stream, record in step.records:
-            inline.say(stream, record)
+            inline.append_record(stream, record)
         if step.events:
             inline.feed(step.stream, EventBatch.from_events(step.events))
         if rng is None or step.settles:

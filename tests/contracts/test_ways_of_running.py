@@ -437,7 +437,7 @@ def inline(
 ) -> list[tuple[str, bytes]]:
     run, rows, plan = InlineShards(shards), list[RowBlock](), project.plan
     for stream, record in plan.records():
-        run.say(stream, record)
+        run.append_record(stream, record)
     for stream, batch in events.items():
         rows += run.feed_and_decide(stream, batch, plan.routes(stream))
     rows += run.pause() if is_open else run.finish()

@@ -99,7 +99,7 @@ class Service:
     def __post_init__(self) -> None:
         plan = self.project.plan
         for stream, record in plan.records():
-            self.shards.say(stream, record)
+            self.shards.append_record(stream, record)
         self._streams = list(plan.declarations.values())
         self._feeders = [
             OperatorPart(stream=one.stream, key=one.route, kind=one.kind, name=one.name, into=feed.stream, body={})
@@ -138,11 +138,11 @@ class Service:
         if seen.ticked_us is not None and seen.ticked_us >= tick.time_us:
             return False
         self.times[stream] = replace(seen, ticked_us=tick.time_us)
-        self.say(stream, tick)
+        self.append_record(stream, tick)
         return True
 
-    def say(self, stream: str, record: ControlRecord) -> None:
-        self.shards.say(stream, record)
+    def append_record(self, stream: str, record: ControlRecord) -> None:
+        self.shards.append_record(stream, record)
         self.rows += self.shards.settle()
 
     def post(self, stream: str, events: Sequence[Event]) -> None:
@@ -324,7 +324,7 @@ def test_a_join_waits_for_an_input_without_events_until_the_clock_or_a_punctuati
     punctuated.pause(100)
     assert punctuated.found()["events"] == []
     for stream in STREAMS:
-        punctuated.say(stream, Punctuation(before_us=13 * SECOND_US))
+        punctuated.append_record(stream, Punctuation(before_us=13 * SECOND_US))
     assert [one["data"] for one in punctuated.found()["events"]] == [absent["data"]]
 
 

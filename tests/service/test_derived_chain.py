@@ -75,9 +75,9 @@ def expected(batches):
     """Ids of all alerts and derived events, by shards in this process."""
     shards, rows = InlineShards(3), []
     for declared in (ORDERS, *(StreamDeclaration(name=name, derived=True) for name in ("payments", "habits"))):
-        shards.say(declared.name, StreamOn(declared))
+        shards.append_record(declared.name, StreamOn(declared))
     for name, (stream, text) in REGISTERED:
-        shards.say(stream, PatternOn(name=name, version=1, text=text))
+        shards.append_record(stream, PatternOn(name=name, version=1, text=text))
     for batch in batches:
         events = [event for _, event in parse_each(batch, lambda value: parse_plain(value, ORDERS)).events]
         shards.feed("orders", EventBatch.from_events(events))

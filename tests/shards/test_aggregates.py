@@ -30,9 +30,9 @@ def begun(document: Mapping[str, Any], shards: int = 1, **declared: Any) -> Inli
     definition = replace(KIND.read({"name": "made", "of": "x", **document}, lambda _: source), version=1)
     run = InlineShards(shards)
     for name in ("x", "made.inputs", "made"):
-        run.say(name, StreamOn(source if name == "x" else StreamDeclaration(name=name, derived=True)))
+        run.append_record(name, StreamOn(source if name == "x" else StreamDeclaration(name=name, derived=True)))
     for one in (*KIND.parts(definition, lambda _: source), definition):
-        run.say(one.inputs[0].stream, OperatorOn(one))
+        run.append_record(one.inputs[0].stream, OperatorOn(one))
     return run
 
 

@@ -207,7 +207,7 @@ def merged(
 ) -> Mapping[str, Any]:
     """The answer of all shards together, through the log."""
     asked = {"name": "failed", "question": question, "until_us": until_us}
-    shards.say(definition.inputs[0].stream, Ask(id="q", operator="aggregate", question=asked))
+    shards.append_record(definition.inputs[0].stream, Ask(id="q", operator="aggregate", question=asked))
     found = [orjson.loads(row.body)["answer"] for row in rows_of(shards.settle()) if row.kind == ANSWER.name]
     assert len(found) == len(shards.states)
     return KIND.answer_of(definition, question, found)
@@ -232,7 +232,7 @@ def test_the_answer_of_all_shards_is_that_of_one_window_over_all_events(by: str,
             inline.settle()
             newest_us = max(one.time_us for one in events[:first])
             if chance.random() < 0.3:
-                inline.say("logins", Tick(time_us=newest_us, cause="events"))
+                inline.append_record("logins", Tick(time_us=newest_us, cause="events"))
                 inline.settle()
             times = StreamTimes(newest_us=newest_us, appended_us=None, ticked_us=inline._promised.get(stream))
             until_us = reached_us(StreamDeclaration(name=stream, derived=by == "region"), times)
@@ -258,14 +258,14 @@ def test_only_attributes_of_questions_have_a_part_in_the_layout() -> None:
 def running(definition: Definition, count: int) -> InlineShards:
     """Shards in which an aggregate runs."""
     shards = InlineShards(count)
-    shards.say("logins", StreamOn(LOGINS))
-    shards.say("failed", StreamOn(FAILED))
+    shards.append_record("logins", StreamOn(LOGINS))
+    shards.append_record("failed", StreamOn(FAILED))
     inner = definition.inputs[0].stream
     if inner != "logins":
-        shards.say(inner, StreamOn(StreamDeclaration(name=inner, derived=True)))
-    shards.say(inner, OperatorOn(definition, "fresh"))
+        shards.append_record(inner, StreamOn(StreamDeclaration(name=inner, derived=True)))
+    shards.append_record(inner, OperatorOn(definition, "fresh"))
     for one in KIND.parts(definition, lambda _: LOGINS):
-        shards.say("logins", OperatorOn(one, "fresh"))
+        shards.append_record("logins", OperatorOn(one, "fresh"))
     return shards
 
 

@@ -172,7 +172,7 @@ def test_rounds_of_a_run_take_the_decisions_of_one_shard(shards):
     records = [("orders", stream(AutoLateness(start=3))), ("orders", PAIR)]
     inline = InlineShards(1)
     for name, record in records:
-        inline.say(name, record)
+        inline.append_record(name, record)
     rows = rows_of(inline.feed_and_decide("orders", events, {}) + inline.finish())
     expected = sorted(row.id for row in rows if row.kind == "alert")
     assert inline.decided["orders"] > 2
@@ -259,7 +259,7 @@ def disordered(seed=7):
 def followed(declared, events, *, shards=1, block=BLOCK_EVENTS):
     """The shards when all events are matched, and the bound after each block."""
     inline, bounds = InlineShards(shards), []
-    inline.say("orders", StreamOn(declared))
+    inline.append_record("orders", StreamOn(declared))
     for first in range(0, len(events), block):
         inline.feed("orders", EventBatch.from_events(events[first : first + block]))
         inline.decide()
@@ -293,7 +293,7 @@ def test_a_restart_of_shards_and_deciders_changes_nothing():
     declared = StreamDeclaration(name="orders", lateness=AutoLateness(start=3))
     expected, bounds = followed(declared, events)
     inline, found = InlineShards(1), []
-    inline.say("orders", StreamOn(declared))
+    inline.append_record("orders", StreamOn(declared))
     for first in range(0, len(events), BLOCK_EVENTS):
         inline.feed("orders", EventBatch.from_events(events[first : first + BLOCK_EVENTS]))
         inline.decide()

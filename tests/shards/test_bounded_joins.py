@@ -70,7 +70,7 @@ def fed(run: InlineShards, kind: str, rows: Sequence[tuple[int, str]], text: str
 
 def pass_time(run: InlineShards, time_us: int) -> None:
     for stream in ("orders", "payments"):
-        run.say(stream, Tick(time_us=time_us, cause="events"))
+        run.append_record(stream, Tick(time_us=time_us, cause="events"))
     run.settle()
 
 

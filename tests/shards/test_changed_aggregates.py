@@ -23,14 +23,14 @@ SUMS: dict[str, Any] = {"of": "sales", "by": ["shop"], "values": {"total": "sum(
 def begun() -> InlineShards:
     run = InlineShards(1)
     for name in ("sales", "sums.inputs", "sums"):
-        run.say(name, StreamOn(SALES if name == "sales" else StreamDeclaration(name=name, derived=True)))
+        run.append_record(name, StreamOn(SALES if name == "sales" else StreamDeclaration(name=name, derived=True)))
     return run
 
 
 def registered(run: InlineShards, document: Mapping[str, Any], version: int) -> None:
     definition = replace(KIND.read({"name": "sums", **document}, lambda _: SALES), version=version)
     for operator in (definition, *KIND.parts(definition, lambda _: SALES)):
-        run.say(operator.inputs[0].stream, OperatorOn(operator))
+        run.append_record(operator.inputs[0].stream, OperatorOn(operator))
 
 
 def sold(run: InlineShards, *seconds: int) -> list[dict[str, Any]]:

@@ -51,16 +51,16 @@ def with_input(document: Mapping[str, Any], **members: Any) -> dict[str, Any]:
 def begun() -> InlineShards:
     run = InlineShards(1)
     for declaration in STREAMS.values():
-        run.say(declaration.name, StreamOn(declaration))
+        run.append_record(declaration.name, StreamOn(declaration))
     for name in (merged_stream("paid"), "paid"):
-        run.say(name, StreamOn(StreamDeclaration(name=name, derived=True)))
+        run.append_record(name, StreamOn(StreamDeclaration(name=name, derived=True)))
     return run
 
 
 def registered(run: InlineShards, document: Mapping[str, Any], version: int, start: Start = "fresh") -> None:
     join = KIND.read(document, STREAMS.__getitem__)
     for one in (join, *KIND.parts(join, STREAMS.__getitem__)):
-        run.say(one.inputs[0].stream, OperatorOn(replace(one, version=version), start))
+        run.append_record(one.inputs[0].stream, OperatorOn(replace(one, version=version), start))
 
 
 def fed(run: InlineShards, stream: str, *rows: tuple[str, int, str, Mapping[str, Any]]) -> None:
@@ -125,7 +125,7 @@ def test_a_range_of_another_key_finishes_nothing() -> None:
     registered(run, document, 1)
     fed(run, "orders", ("o0", 1, "9", {}))
     fed(run, "payments", ("p0", 20, "x", {"order": "1", "invoice": "9"}))
-    run.say("payments", Punctuation(range=KeyRange(high=5_000), by="data.order", time_us=20))
+    run.append_record("payments", Punctuation(range=KeyRange(high=5_000), by="data.order", time_us=20))
     run.settle()
     registered(run, with_input(document, key="data.invoice"), 2)
     run.settle()
@@ -145,7 +145,7 @@ def after_decision(changed: Mapping[str, Any], start: Start, **members: Any) -> 
     rows += run.settle()
     registered(run, changed, 2, start)
     closed = ClosedKeys(input="o", to=10, time_us=2, reading=orders["o"])
-    run.say("paid.inputs", replace(KeysClosed((closed,), version=1), **members))
+    run.append_record("paid.inputs", replace(KeysClosed((closed,), version=1), **members))
     rows += run.settle()
     for stream in ("orders", "payments"):
         fed(run, stream, (f"{stream[0]}3", 3, "x", {"order": 5, "invoice": 5}))

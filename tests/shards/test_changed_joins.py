@@ -124,7 +124,7 @@ def change(inline: InlineShards, document: Mapping[str, Any], *, is_cut: bool = 
     """Let every shard go on as another version, as the registry says it; ``is_cut``: saved and loaded in between."""
     join, rows = KIND.read(document, SEEN.__getitem__), list[RowBlock]()
     for one in (join, *KIND.parts(join, SEEN.__getitem__)):
-        inline.say(one.inputs[0].stream, OperatorOn(replace(one, version=2), "keep"))
+        inline.append_record(one.inputs[0].stream, OperatorOn(replace(one, version=2), "keep"))
         if is_cut:
             rows += inline.settle()
             reloaded(inline)
@@ -137,7 +137,7 @@ def reloaded(inline: InlineShards) -> None:
 
 def fed(inline: InlineShards, stream: str, event: Event, documents: Sequence[Mapping[str, Any]]) -> None:
     if event.type == RANGE:
-        inline.say(stream, promise_of(event))
+        inline.append_record(stream, promise_of(event))
         return
     batch = EventBatch.from_events([event])
     inline.feed(stream, batch)
@@ -159,7 +159,7 @@ def run_both(
     for number, (stream, event) in enumerate([*made, *far]):
         if event.time_us >= at_us and not is_changed:
             for name in STREAMS:
-                inline.say(name, Tick(time_us=at_us, cause="events"))
+                inline.append_record(name, Tick(time_us=at_us, cause="events"))
             if is_rekeyed or 0 in cuts:  # what goes through the log has to have arrived
                 rows += inline.settle()
                 reloaded(inline)
@@ -267,13 +267,13 @@ def test_totals_that_were_there_go_on_and_others_begin(start: Any, expected: Any
     fed(inline, "orders", Event(id="o1", type="Order", time_us=1, key="a", data={}), [])
     for one in (payment(2), payment(3)):
         fed(inline, *one, [])
-    inline.say("orders", Tick(time_us=4, cause="events"))
-    inline.say("payments", Tick(time_us=4, cause="events"))
+    inline.append_record("orders", Tick(time_us=4, cause="events"))
+    inline.append_record("payments", Tick(time_us=4, cause="events"))
     rows = inline.settle()
     after = {**TOTALS, "return": {"all": "sum(p.v)", "n": "count(p)", "first": "id(p)"}}
     join = KIND.read(after, STREAMS.__getitem__)
     for part in (join, *KIND.parts(join, STREAMS.__getitem__)):
-        inline.say(part.inputs[0].stream, OperatorOn(replace(part, version=2), start))
+        inline.append_record(part.inputs[0].stream, OperatorOn(replace(part, version=2), start))
     for made in (payment(4), payment(5, "Last")):
         fed(inline, *made, [])
     rows += inline.finish()

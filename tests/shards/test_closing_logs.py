@@ -62,7 +62,7 @@ def event(number: int, key: str = "k", **data: Any) -> EventBatch:
 
 def said(run: InlineShards, records: Iterable[Said]) -> None:
     for stream, record in records:
-        run.say(stream, record)
+        run.append_record(stream, record)
 
 
 def found(rows: Iterable[RowBlock]) -> list[tuple[str, tuple[int, ...]]]:
@@ -221,7 +221,7 @@ def test_any_split_gives_what_a_run_without_events_in_transit_gives(shards: int,
             if isinstance(step, EventBatch):
                 run.feed(stream, step)
             else:
-                run.say(stream, step)
+                run.append_record(stream, step)
             if is_settled:
                 rows += run.settle()
                 continue

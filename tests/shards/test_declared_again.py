@@ -65,7 +65,7 @@ histories = st.composite(history)
 
 def said(shards: InlineShards, records: Sequence[tuple[str, ControlRecord]]) -> None:
     for stream, record in records:
-        shards.say(stream, record)
+        shards.append_record(stream, record)
 
 
 def seen_of(rows: Sequence[RowBlock], life: int) -> list[tuple[str, bytes]]:

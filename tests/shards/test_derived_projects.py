@@ -61,7 +61,7 @@ def told_bodies(rows: Iterable[tuple[str, bytes]]) -> set[Told]:
 def begun(project: Project, shards: int) -> InlineShards:
     found = InlineShards(shards)
     for stream, record in project.records:
-        found.say(stream, record)
+        found.append_record(stream, record)
     assert found.settle() == []
     return found
 

@@ -307,17 +307,17 @@ def test_nothing_is_left_of_what_is_over():
     ]
     for stream, record in said:
         assert not isinstance(record, Sequence)
-        shards.say(stream, record)
+        shards.append_record(stream, record)
     shards.settle()
     before = [len(state.dump()) for state in shards.states]
     some = [event(n, "AB"[n % 2], f"k{n % 3}", v=n % 5) for n in range(400)]
     shards.feed("s", EventBatch.from_events(some))
     shards.settle()
-    shards.say("s", Tick(time_us=9_999 * SECOND_US, cause="events"))
+    shards.append_record("s", Tick(time_us=9_999 * SECOND_US, cause="events"))
     shards.settle()
     for key in (*map(str, range(5)), "k0", "k1", "k2"):
         for stream in "sde":
-            shards.say(stream, TraceEnd(key=key))
+            shards.append_record(stream, TraceEnd(key=key))
     shards.settle()
     for state, size in zip(shards.states, before, strict=True):
         measures = state.measures()

@@ -42,7 +42,7 @@ def fed(run: InlineShards, numbers: range) -> list[RowBlock]:
             run.feed(stream, EventBatch.from_events([event]))
         if number == 20:
             closed = (ClosedKeys(input=alias, to=1, time_us=40) for alias in "op")
-            run.say("pairs.inputs", KeysClosed(tuple(closed)))
+            run.append_record("pairs.inputs", KeysClosed(tuple(closed)))
         rows += run.settle()
     return rows
 

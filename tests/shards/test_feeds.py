@@ -53,7 +53,7 @@ def tick(seconds: int) -> Tick:
 def begun(shards: int, said: Iterable[tuple[str, ControlRecord]]) -> InlineShards:
     run = InlineShards(shards)
     for stream, record in said:
-        run.say(stream, record)
+        run.append_record(stream, record)
     assert list(run.settle()) == []
     return run
 
@@ -87,20 +87,20 @@ def test_events_on_their_way_are_matched_when_their_pattern_has_stopped(stop: Co
     for some in ([event(1, c="x"), event(3, c="x")], [event(2, c="x")]):
         run.feed("s", EventBatch.from_events(some))
     found += run.settle()
-    run.say("s", stop)
+    run.append_record("s", stop)
     found += run.settle()
     reload(run)
     for seconds in (4, 5, 3_600):
-        run.say("s", tick(seconds))
+        run.append_record("s", tick(seconds))
         found += run.settle()
     bodies = alerts(found)
     numbers = [body["n"] for body in bodies if "n" in body]
     assert (numbers if "KEY" in into else sorted(numbers)) == [1, 2, 3]
     assert len(bodies) == (4 if "KEY" in into else 6)  # the absence of each, too
     assert [state.measures()["d"]["waiting"] for state in run.states] == [0, 0]
-    run.say("s", PatternOn(name="late", version=3, text=f"{LATE} {into}"))
+    run.append_record("s", PatternOn(name="late", version=3, text=f"{LATE} {into}"))
     run.feed("s", EventBatch.from_events([event(7_200, c="x")]))
-    run.say("s", tick(7_201))
+    run.append_record("s", tick(7_201))
     assert [body["n"] for body in alerts(run.settle()) if "n" in body] == [7_200]
 
 
@@ -141,18 +141,18 @@ def test_time_passes_behind_an_aggregate_or_join_that_has_stopped(
     run.feed("t", EventBatch.from_events([event(3, c="x")]))
     found = list(run.settle())
     for name in "st":
-        run.say(name, tick(10))
+        run.append_record(name, tick(10))
     found += run.settle()
     assert "derived" in {row.kind for block in found for row in block}
     for part in parts:
-        run.say(part.inputs[0].stream, stop(part.kind, part.name))
+        run.append_record(part.inputs[0].stream, stop(part.kind, part.name))
     found = list(run.settle())
     if is_removed:
-        run.say(inner, StreamOff(inner))
+        run.append_record(inner, StreamOff(inner))
         found += run.settle()
     for seconds in (70, 90):
         for name in "st":
-            run.say(name, tick(seconds))
+            run.append_record(name, tick(seconds))
     found += run.settle()
     assert alerts(found) != []
 

@@ -159,7 +159,7 @@ def one_open() -> tuple[InlineShards, Any]:
     made = [Event(id=f"e{n}", type="A", time_us=n * SECOND_US, key="o", data={"customer": "c"}) for n in (1, 2)]
     run.feed("orders", EventBatch.from_events(made))
     run.settle()
-    run.say("orders", Tick(time_us=100 * SECOND_US, cause="events"))
+    run.append_record("orders", Tick(time_us=100 * SECOND_US, cause="events"))
     found = read(run.settle())
     assert [len(found[name]) for name in CHANGES] == [1, 1, 0]
     return run, found["updated-incident"][0]
@@ -181,7 +181,7 @@ def test_a_person_acknowledges_and_closes_at_a_place_of_the_log() -> None:
     event = Event(id="e3", type="A", time_us=101 * SECOND_US, key="o", data={"customer": "c"})
     run.feed("orders", EventBatch.from_events([event]))
     run.settle()
-    run.say("orders", Tick(time_us=200 * SECOND_US, cause="events"))
+    run.append_record("orders", Tick(time_us=200 * SECOND_US, cause="events"))
     (opened,) = read(run.settle())["opened-incident"]
     assert (opened["alerts"], opened["incident"] == incident["incident"]) == (1, False)
 
@@ -189,8 +189,8 @@ def test_a_person_acknowledges_and_closes_at_a_place_of_the_log() -> None:
 def test_open_incidents_leave_the_state_as_time_passes() -> None:
     run, _ = one_open()
     assert sum(one.measures()[alerts_stream("p")]["suppression_incidents"] or 0 for one in run.states) == 1
-    run.say("orders", PatternOff("p"))  # its incidents stay, and end by time
-    run.say("orders", Tick(time_us=(3_602 + 100) * SECOND_US, cause="events"))
+    run.append_record("orders", PatternOff("p"))  # its incidents stay, and end by time
+    run.append_record("orders", Tick(time_us=(3_602 + 100) * SECOND_US, cause="events"))
     (closed,) = read(run.settle())["closed-incident"]
     assert (closed["closed_by"], closed["closed_at"]) == ({"how": "time"}, format_time(3_602 * SECOND_US))
     assert sum(one.measures()[alerts_stream("p")]["suppression_incidents"] or 0 for one in run.states) == 0
@@ -199,7 +199,7 @@ def test_open_incidents_leave_the_state_as_time_passes() -> None:
 @pytest.mark.parametrize("end", [PatternOff("p"), StreamOff("orders")])
 def test_requests_count_after_the_end_of_the_pattern_or_its_stream(end: PatternOff | StreamOff) -> None:
     run, incident = one_open()
-    run.say("orders", end)
+    run.append_record("orders", end)
     (closed,) = read(act(run, incident, CLOSE))["closed-incident"]
     assert (closed["incident"], closed["state"]) == (incident["incident"], "closed")
 
@@ -211,7 +211,7 @@ def test_another_version_continues_the_same_groups_and_closes_others(is_same: bo
     if not is_same:
         document["incident"] = {"by": ["v"], **H}
     (part,) = plan_of({"p": document}).operators
-    run.say(alerts_stream("p"), OperatorOn(replace(part, version=2), "keep"))
+    run.append_record(alerts_stream("p"), OperatorOn(replace(part, version=2), "keep"))
     found = read(run.settle())
     assert [one["closed_by"] for one in found["closed-incident"]] == [{"how": "version"}] * (not is_same)
     acted = read(act(run, incident, CLOSE))["closed-incident"]
@@ -222,7 +222,7 @@ def test_a_version_that_only_suppresses_closes_what_is_open() -> None:
     run, _ = one_open()
     document = {"text": "A a RETURN a.customer AS customer", "suppress": {"by": ["customer"], "for": "1 h"}}
     (part,) = plan_of({"p": document}).operators
-    run.say(alerts_stream("p"), OperatorOn(replace(part, version=2), "keep"))
+    run.append_record(alerts_stream("p"), OperatorOn(replace(part, version=2), "keep"))
     assert [one["closed_by"] for one in read(run.settle())["closed-incident"]] == [{"how": "version"}]
 
 
@@ -247,9 +247,9 @@ def test_alerts_on_their_way_to_other_groups_pass_without_an_incident(shards: in
             run.feed("orders", EventBatch.from_events([event]))
 
     feed([1, 2, 3, 4])
-    run.say(alerts_stream("p"), OperatorOn(replace(part, version=2), "keep"))
+    run.append_record(alerts_stream("p"), OperatorOn(replace(part, version=2), "keep"))
     text, suppression = f"PATTERN p EVENT {regions['text']}", part.body["suppression"]
-    run.say("orders", PatternOn(name="p", version=2, text=text, suppression=suppression))
+    run.append_record("orders", PatternOn(name="p", version=2, text=text, suppression=suppression))
     blocks = [*run.settle()]
     run.states[:] = [ShardState.load(one.dump()) for one in run.states]
     feed([5, 6])
@@ -266,7 +266,7 @@ def test_a_divided_shard_keeps_its_incidents() -> None:
     made = [Event(id=f"e{n}", type="A", time_us=n, key=f"o{n % 7}", data={}) for n in range(1, 15)]
     run.feed("orders", EventBatch.from_events(made))
     run.settle()
-    run.say("orders", Tick(time_us=100, cause="events"))
+    run.append_record("orders", Tick(time_us=100, cause="events"))
     run.settle()
     counts = [one.measures()[alerts_stream("p")]["suppression_incidents"] for one in run.states[0].split(1, 3)]
     assert (sum(one or 0 for one in counts), all(counts)) == (7, True)

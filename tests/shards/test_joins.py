@@ -28,12 +28,12 @@ def started(shards, *documents):
     names = [name for document in documents for name in (document["name"], merged_stream(document["name"]))]
     streams = STREAMS | {name: StreamDeclaration(name=name, derived=True) for name in names}
     for declaration in streams.values():
-        run.say(declaration.name, StreamOn(declaration))
+        run.append_record(declaration.name, StreamOn(declaration))
     for document in documents:
         definition = KIND.read(document, streams.__getitem__)
         for one in (definition, *KIND.parts(definition, streams.__getitem__)):
             (source,) = one.inputs
-            run.say(source.stream, OperatorOn(replace(one, version=1), "fresh"))
+            run.append_record(source.stream, OperatorOn(replace(one, version=1), "fresh"))
     run.settle()
     return run
 
@@ -278,7 +278,7 @@ def test_the_state_of_a_join_is_empty_once_all_keys_are_finished():
     for stream, event in made:
         run.feed(stream, EventBatch.from_events([event]))
     for stream in ("orders", "payments"):
-        run.say(stream, Tick(time_us=1_000, cause="events"))
+        run.append_record(stream, Tick(time_us=1_000, cause="events"))
     run.settle()
     (state,) = run.states
     place = state._places[merged_stream("totals"), ""]

@@ -479,7 +479,7 @@ def run_in_shards(
     far = [(name, Event(id=f"far-{name}", type="Z", time_us=FAR_US, key="far", data={})) for name in STREAMS]
     for number, (stream, event) in enumerate([*made, *far]):
         if event.type == RANGE:
-            inline.say(stream, promise_of(event))
+            inline.append_record(stream, promise_of(event))
         else:
             batch = EventBatch.from_events([event])
             inline.feed(stream, batch)
@@ -514,10 +514,10 @@ def begun(document: Mapping[str, Any], shards: int) -> InlineShards:
     join = KIND.read(document, SEEN.__getitem__)
     derived = [StreamDeclaration(name=name, derived=True) for name in (NAME, merged_stream(NAME))]
     for declaration in [*STREAMS.values(), *derived]:
-        inline.say(declaration.name, StreamOn(declaration))
-    inline.say(NAME, PatternOn(name="last", version=1, text="PATTERN last EVENT SEQ(_ e, NOT _)"))
+        inline.append_record(declaration.name, StreamOn(declaration))
+    inline.append_record(NAME, PatternOn(name="last", version=1, text="PATTERN last EVENT SEQ(_ e, NOT _)"))
     for one in (join, *KIND.parts(join, SEEN.__getitem__)):
-        inline.say(one.inputs[0].stream, OperatorOn(replace(one, version=1)))
+        inline.append_record(one.inputs[0].stream, OperatorOn(replace(one, version=1)))
     assert [row.body for block in inline.settle() for row in block] == []
     return inline
 

@@ -37,7 +37,7 @@ def begun(document: Mapping[str, Any], streams: Sequence[StreamDeclaration], sha
     """Shards in which a join runs."""
     inline = InlineShards(shards)
     for stream, record in records(document, streams):
-        inline.say(stream, record)
+        inline.append_record(stream, record)
     assert [row.body for block in inline.settle() for row in block] == []
     return inline
 
@@ -188,7 +188,7 @@ def test_a_rekeyed_input_keeps_the_order_of_a_derived_stream(shards: int) -> Non
     said[3:3] = [("a", PatternOn(name="p", version=1, text=text))]
     inline = InlineShards(shards)
     for stream, record in said:
-        inline.say(stream, record)
+        inline.append_record(stream, record)
     names = [f"a{number * 5 % 8}" for number in range(8)]
     inline.feed("a", EventBatch.from_events([made(name, 1) for name in names]))
     inline.feed("b", EventBatch.from_events([made("b1", 2)]))
@@ -205,7 +205,7 @@ def test_what_late_events_derive_is_not_held_back_for_ever(shards: int) -> None:
         (NAME, PatternOn(name="f", version=1, text="PATTERN f EVENT _ e RETURN e.a AS a INTO failed KEY a")),
         ("failed", PatternOn(name="seen", version=1, text="PATTERN seen EVENT f e")),
     ):
-        inline.say(stream, record)
+        inline.append_record(stream, record)
     inline.feed("a", EventBatch.from_events([made("a1", 4)]))
     inline.feed("b", EventBatch.from_events([made("b0", 5, order="z")]))
     inline.feed("a", EventBatch.from_events([made("a2", 5, order="z2")]))
@@ -228,8 +228,8 @@ def test_what_late_events_derive_is_not_held_back_for_ever(shards: int) -> None:
 @pytest.mark.parametrize("shards", [1, 3])
 def test_an_event_without_a_further_key_passes_a_deadline(text: str, shards: int) -> None:
     inline = InlineShards(shards)
-    inline.say("s", StreamOn(StreamDeclaration(name="s", keys={"shop": "data.shop"})))
-    inline.say("s", PatternOn(name="p", version=1, text=text, route="shop"))
+    inline.append_record("s", StreamOn(StreamDeclaration(name="s", keys={"shop": "data.shop"})))
+    inline.append_record("s", PatternOn(name="p", version=1, text=text, route="shop"))
     batch = EventBatch.from_events(
         [
             Event(id="a", type="A", time_us=0, key="k", data={"shop": "x"}),

@@ -60,14 +60,14 @@ def begun(shards: int) -> InlineShards:
     inline = InlineShards(shards)
     derived = [StreamDeclaration(name=merged_stream(one["name"]), derived=True) for one in (TOLD, NOTED, COUNTED)]
     for declaration in (*STREAMS.values(), *derived):
-        inline.say(declaration.name, StreamOn(declaration))
-    inline.say("payments", ConstraintsOn(name="payments", version=1, document=RULES))
-    inline.say("payments", PatternOn(name="p", version=1, text=LATE))
-    inline.say("noted", PatternOn(name="seen", version=1, text=SEEN))
+        inline.append_record(declaration.name, StreamOn(declaration))
+    inline.append_record("payments", ConstraintsOn(name="payments", version=1, document=RULES))
+    inline.append_record("payments", PatternOn(name="p", version=1, text=LATE))
+    inline.append_record("noted", PatternOn(name="seen", version=1, text=SEEN))
     for document in (TOLD, NOTED, COUNTED):
         join = KIND.read(document, STREAMS.__getitem__)
         for one in (join, *KIND.parts(join, STREAMS.__getitem__)):
-            inline.say(one.inputs[0].stream, OperatorOn(replace(one, version=1)))
+            inline.append_record(one.inputs[0].stream, OperatorOn(replace(one, version=1)))
     assert [row.body for block in inline.settle() for row in block] == []
     return inline
 
@@ -112,7 +112,7 @@ def test_what_stands_is_the_join_of_what_stands(made: list[tuple[str, str, int]]
             rows += inline.settle()
             inline.states[:] = [ShardState.load(state.dump()) for state in inline.states]
     for name in ("payments", "calls", "notes"):
-        inline.say(name, Tick(time_us=1_000 * SECOND_US, cause="events"))
+        inline.append_record(name, Tick(time_us=1_000 * SECOND_US, cause="events"))
     rows += inline.settle()
     late, told = standing(rows, "late"), standing(rows, "told")
     calls = [event for stream, event in events if stream == "calls"]
@@ -141,12 +141,12 @@ def test_totals_are_taken_back_and_corrected() -> None:
     for stream, event in events_of([("A", "a", 1), ("C", "a", 1), ("call", "a", 1), ("A", "a", 1), ("Last", "a", 1)]):
         inline.feed(stream, EventBatch.from_events([event]))
     for name in ("payments", "calls"):
-        inline.say(name, Tick(time_us=20 * SECOND_US, cause="events"))
+        inline.append_record(name, Tick(time_us=20 * SECOND_US, cause="events"))
     rows = inline.settle()
     assert [one["data"] for one in standing(rows, "counted").values()] == [{"l": 2, "c": 2}]
     inline.feed("payments", EventBatch.from_events([Event(id="b", type="B", time_us=21 * SECOND_US, key="a", data={})]))
     for name in ("payments", "calls"):
-        inline.say(name, Tick(time_us=30 * SECOND_US, cause="events"))
+        inline.append_record(name, Tick(time_us=30 * SECOND_US, cause="events"))
     rows += inline.settle()
     assert [one["data"] for one in standing(rows, "late").values()] == []
     assert standing(rows, "counted") == {}

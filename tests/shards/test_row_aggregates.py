@@ -69,10 +69,10 @@ def begun(folder: Path, rows: Sequence[Sequence[Any]], shards: int, document: Ma
     run = InlineShards(shards)
     definition = replace(KIND.read(document, lambda _: SOURCE), version=1)
     for name in ("x", "made.inputs", "made"):
-        run.say(name, StreamOn(SOURCE if name == "x" else StreamDeclaration(name=name, derived=True)))
-    run.say("", TableOn(table_of(folder, rows)))
+        run.append_record(name, StreamOn(SOURCE if name == "x" else StreamDeclaration(name=name, derived=True)))
+    run.append_record("", TableOn(table_of(folder, rows)))
     for one in (*KIND.parts(definition, lambda _: SOURCE), definition):
-        run.say(one.inputs[0].stream, OperatorOn(one))
+        run.append_record(one.inputs[0].stream, OperatorOn(one))
     return run
 
 
@@ -173,7 +173,7 @@ def test_a_change_of_a_row_keeps_its_events_unless_they_are_others(folder: Path)
 
     def fed(second: int, *row: Any, region: str = "a") -> list[tuple[Any, ...]]:
         if row:
-            run.say("", TableRow(name="watched", version=1, key="q0", row=("q0", *row, None)))
+            run.append_record("", TableRow(name="watched", version=1, key="q0", row=("q0", *row, None)))
         data = {"region": region, "v": 0}
         run.feed(
             "x",

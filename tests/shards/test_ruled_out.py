@@ -47,18 +47,18 @@ def begun(
 ) -> InlineShards:
     """Shards in which the join runs; its constraints come behind it, or events before it, where that is said."""
     found = InlineShards(shards)
-    found.say("orders", StreamOn(declaration))
+    found.append_record("orders", StreamOn(declaration))
     for name in ("paid.inputs", "paid"):
-        found.say(name, StreamOn(StreamDeclaration(name=name, derived=True)))
+        found.append_record(name, StreamOn(StreamDeclaration(name=name, derived=True)))
     follow = ConstraintsOn(name="orders", version=1, document=document or RULES)
     if not is_late:
-        found.say("orders", follow)
+        found.append_record("orders", follow)
     if is_open:
         found.feed("orders", EventBatch.from_events(is_open))
     for one in definitions(closed_by):
-        found.say(one.inputs[0].stream, OperatorOn(one))
+        found.append_record(one.inputs[0].stream, OperatorOn(one))
     if is_late:
-        found.say("orders", follow)
+        found.append_record("orders", follow)
     assert [row.body for block in found.settle() for row in block] == []
     return found
 
@@ -102,7 +102,7 @@ def test_traces_that_were_open_before_are_not_judged() -> None:
 def test_traces_that_began_without_constraints_are_not_judged() -> None:
     shards = begun(1, "workflow", {"constraints": ["prior(Note, Write)"]})
     shards.feed("orders", EventBatch.from_events([event(1, "Order")]))
-    shards.say("orders", ConstraintsOn(name="orders", version=2, document=RULES))
+    shards.append_record("orders", ConstraintsOn(name="orders", version=2, document=RULES))
     shards.feed("orders", EventBatch.from_events([event(5, "Cancel"), event(6, "Order", "b"), event(7, "Cancel", "b")]))
     assert absences(shards) == [(7, "Order6")]
 
@@ -112,7 +112,7 @@ def test_another_version_of_a_join_hears_of_finished_inputs_again() -> None:
     shards.feed("orders", EventBatch.from_events([event(5, "Cancel"), event(6, "Note", "b")]))  # time passes the first
     shards.settle()
     for one in definitions("workflow", version=2):
-        shards.say(one.inputs[0].stream, OperatorOn(one))
+        shards.append_record(one.inputs[0].stream, OperatorOn(one))
     shards.feed("orders", EventBatch.from_events([event(7, "Order"), event(8, "Note")]))
     assert absences(shards) == [(7, "Order7")]
 
@@ -121,7 +121,7 @@ def test_another_version_of_a_join_hears_of_finished_inputs_again() -> None:
 def test_a_trace_that_was_idle_for_too_long_begins_anew(seen_s: int, order_s: int, found: list[str]) -> None:
     shards = begun(1, "workflow", {"constraints": ["prior(Note, Write)"]}, declaration=replace(ORDERS, idle_timeout=10))
     shards.feed("orders", EventBatch.from_events([event(5, "Note")]))
-    shards.say("orders", ConstraintsOn(name="orders", version=2, document=RULES))
+    shards.append_record("orders", ConstraintsOn(name="orders", version=2, document=RULES))
     events = [event(seen_s, "Note", "b"), event(order_s, "Order"), event(order_s + 2, "Cancel")]
     shards.feed("orders", EventBatch.from_events(events))
     assert [order for _, order in absences(shards)] == found

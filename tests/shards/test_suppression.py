@@ -105,11 +105,11 @@ def test_groups_leave_the_state_as_time_passes() -> None:
     plan = plan_of(TEXTS[0], {"by": ["customer"], "for": "5 s"})
     run = InlineShards(2)
     for stream, record in plan.records():
-        run.say(stream, record)
+        run.append_record(stream, record)
     run.feed("orders", EventBatch.from_events(events_of(Random(3), 200, 0, "AABC")))
     run.settle()
     assert sum(state.measures()[alerts_stream("p")]["suppression_groups"] or 0 for state in run.states) > 0
-    run.say("orders", Tick(time_us=10_000 * SECOND_US, cause="events"))
+    run.append_record("orders", Tick(time_us=10_000 * SECOND_US, cause="events"))
     run.settle()
     assert [state.measures()[alerts_stream("p")]["suppression_groups"] for state in run.states] == [0, 0]
 
@@ -118,14 +118,14 @@ def test_alerts_on_their_way_are_reported_when_the_pattern_ends() -> None:
     plan = plan_of("A a RETURN a.customer AS customer", {"by": ["customer"], "for": "5 s"})
     run = InlineShards(2)
     for stream, record in plan.records():
-        run.say(stream, record)
+        run.append_record(stream, record)
     made = [Event(id=f"e{n}", type="A", time_us=n, key=f"o{n}", data={"customer": f"c{n % 2}"}) for n in range(1, 9)]
     run.feed("orders", EventBatch.from_events(made))
     blocks = [block for shard in range(2) for block in run.step(shard, 100)]
-    run.say("orders", PatternOff("p"))  # the alerts are in the log, and their places have not taken them
+    run.append_record("orders", PatternOff("p"))  # the alerts are in the log, and their places have not taken them
     blocks += run.settle()
     waiting = 8 - sum(map(len, blocks))
-    run.say("orders", Tick(time_us=10_000 * SECOND_US, cause="events"))
+    run.append_record("orders", Tick(time_us=10_000 * SECOND_US, cause="events"))
     blocks += run.settle()
     assert waiting > 0
     assert sorted(row.kind for block in blocks for row in block) == ["alert"] * 2 + ["suppressed-alert"] * 6
@@ -135,7 +135,7 @@ def test_a_divided_shard_keeps_its_groups() -> None:
     plan = plan_of("A a", {"by": ["key"], "for": "100 s"})
     run = InlineShards(1)
     for stream, record in plan.records():
-        run.say(stream, record)
+        run.append_record(stream, record)
     made = [Event(id=f"e{n}", type="A", time_us=n, key=f"o{n % 7}", data={}) for n in range(1, 15)]
     run.feed("orders", EventBatch.from_events(made))
     run.settle()

@@ -167,18 +167,18 @@ def test_a_row_of_an_unknown_table_is_a_dead_letter():
 def test_the_places_of_derived_streams_and_further_keys_read_tables(kept):
     shards = InlineShards(2)
     keyed = replace(ORDERS, keys={"who": "data.who"})
-    shards.say("orders", StreamOn(keyed))
-    shards.say("rich", StreamOn(StreamDeclaration(name="rich", derived=True)))
-    shards.say("", TableOn(kept("limits", 1, {"x": 1, "y": 3})))
-    shards.say("", TableOn(kept("barred", 1, {"x": None})))
+    shards.append_record("orders", StreamOn(keyed))
+    shards.append_record("rich", StreamOn(StreamDeclaration(name="rich", derived=True)))
+    shards.append_record("", TableOn(kept("limits", 1, {"x": 1, "y": 3})))
+    shards.append_record("", TableOn(kept("barred", 1, {"x": None})))
     feeding = "PATTERN feeding EVENT A a [v > lookup(limits, who).most] RETURN a.who AS who, a.v AS v INTO rich KEY who"
-    shards.say("orders", PatternOn(name="feeding", version=1, text=feeding))
+    shards.append_record("orders", PatternOn(name="feeding", version=1, text=feeding))
     reading = "PATTERN reading EVENT feeding f [v < 2 * lookup(limits, who).most + 3]"
-    shards.say("rich", PatternOn(name="reading", version=1, text=reading))
+    shards.append_record("rich", PatternOn(name="reading", version=1, text=reading))
     of_key = PatternOn(
         name="of_key", version=1, text=f"PATTERN of_key EVENT A a [{CONDITION}] WHERE [who]", route="who"
     )
-    shards.say("orders", of_key)
+    shards.append_record("orders", of_key)
     events = [event(1, "A", "k1", who="x", v=2), event(2, "A", "k2", who="y", v=9), event(3, "A", "k3", who="y", v=4)]
     rows = shards.feed_and_decide("orders", EventBatch.from_events(events), {"who": keyed.attribute_of("who")})
     rows += shards.settle() + shards.finish()
@@ -215,12 +215,12 @@ def test_joins_read_the_tables_of_the_place_where_they_decide(kept, is_saved):
     streams = {name: StreamDeclaration(name=name) for name in ("orders", "payments")}
     streams |= {name: StreamDeclaration(name=name, derived=True) for name in ("paid", "paid.inputs")}
     for declaration in streams.values():
-        run.say(declaration.name, StreamOn(declaration))
+        run.append_record(declaration.name, StreamOn(declaration))
     definition = JoinKind().read(document, streams.__getitem__)
     assert {(one.table, one.column) for one in JoinKind().lookups(definition)} == {("limits", "most"), ("barred", None)}
-    run.say("", TableOn(kept("barred", 1, {"z": None})))
+    run.append_record("", TableOn(kept("barred", 1, {"z": None})))
     for one in (definition, *JoinKind().parts(definition, streams.__getitem__)):
-        run.say(one.inputs[0].stream, OperatorOn(replace(one, version=1), "fresh"))
+        run.append_record(one.inputs[0].stream, OperatorOn(replace(one, version=1), "fresh"))
     feed = derived_of(run, "paid")
 
     def paid(number, who, value):
@@ -233,10 +233,10 @@ def test_joins_read_the_tables_of_the_place_where_they_decide(kept, is_saved):
 
     assert feed("orders", event(1, "A", "k1", who="x", v=0)) == []
     assert paid(2, "y", 9) == []  # no table of limits yet
-    run.say("", TableOn(kept("limits", 1, {"x": 2})))
+    run.append_record("", TableOn(kept("limits", 1, {"x": 2})))
     assert paid(4, "y", 9) == [{"who": "x", "over": 7.0}]
     assert paid(6, "z", 9) == []
-    run.say("", TableRow(name="limits", version=1, key="x", row=("x", 5)))
+    run.append_record("", TableRow(name="limits", version=1, key="x", row=("x", 5)))
     assert paid(8, "y", 5) == []
     assert paid(10, "y", 6) == [{"who": "x", "over": 1.0}]
 
@@ -256,13 +256,13 @@ def test_having_reads_the_tables_of_the_place_where_it_is_decided(kept, window):
     streams = {"orders": ORDERS, "much": StreamDeclaration(name="much", derived=True)}
     streams["much.inputs"] = StreamDeclaration(name="much.inputs", derived=True)
     for declaration in streams.values():
-        run.say(declaration.name, StreamOn(declaration))
+        run.append_record(declaration.name, StreamOn(declaration))
     kind = AggregateKind()
     definition = kind.read(document, streams.__getitem__)
     assert [(one.table, one.column) for one in kind.lookups(definition)] == [("limits", "most")]
-    run.say("", TableOn(kept("limits", 1, {"x": 3})))
+    run.append_record("", TableOn(kept("limits", 1, {"x": 3})))
     for one in (definition, *kind.parts(definition, streams.__getitem__)):
-        run.say(one.inputs[0].stream, OperatorOn(replace(one, version=1), "fresh"))
+        run.append_record(one.inputs[0].stream, OperatorOn(replace(one, version=1), "fresh"))
     feed = derived_of(run, "much")
 
     def much(number, who, value):
@@ -271,7 +271,7 @@ def test_having_reads_the_tables_of_the_place_where_it_is_decided(kept, window):
     assert much(1, "x", 2) == []
     assert much(3, "y", 9) == []
     assert much(5, "x", 2) == [{"who": "x", "total": 4}]
-    run.say("", TableOn(kept("limits", 2, {"x": 9})))
+    run.append_record("", TableOn(kept("limits", 2, {"x": 9})))
     run.states = [ShardState.load(state.dump(), files=TableFiles()) for state in run.states]
     assert much(7, "x", 1) == [{"who": "x", "total": 5}]  # no longer met
     assert much(9, "x", 5) == [{"who": "x", "total": 10}]

@@ -98,7 +98,7 @@ def run(
     plan, blocks = project_of(*parts).plan, list[RowBlock]()
     inline = InlineShards(shards)
     for stream, record in plan.records():
-        inline.say(stream, record)
+        inline.append_record(stream, record)
     for stream, some in events.items():
         left = list(some)
         for size in (*cuts, len(left)):
@@ -168,7 +168,7 @@ def test_questions_over_a_tap_have_the_values_of_a_plain_evaluation(by: str, sha
     for seed in draws(20):
         chance, inline, rows, seconds = Random(seed), InlineShards(shards), list[Any](), 100
         for stream, record in plan.records():
-            inline.say(stream, record)
+            inline.append_record(stream, record)
         for number in range(60):
             seconds += chance.randrange(0, 4)
             key, kind = f"k{chance.randrange(6)}", chance.choice("AAABBC")
@@ -177,7 +177,7 @@ def test_questions_over_a_tap_have_the_values_of_a_plain_evaluation(by: str, sha
             blocks = inline.feed_and_decide("orders", EventBatch.from_events([event]), plan.routes("orders"))
             rows += [orjson.loads(row.body) for row in rows_of(blocks) if row.kind == "derived"]
             if number % 10 == 9:
-                inline.say("orders", Tick(time_us=event.time_us, cause="events"))
+                inline.append_record("orders", Tick(time_us=event.time_us, cause="events"))
                 rows += [orjson.loads(row.body) for row in rows_of(inline.settle()) if row.kind == "derived"]
                 question = chance.choice(ASKS)
                 until_us = inline._promised["asked.inputs"]
@@ -200,7 +200,7 @@ def asked(
 ) -> list[dict[str, Any]]:
     """The groups of an answer of all shards, through the log."""
     document = {"name": "asked", "question": question, "until_us": until_us}
-    inline.say(definition.inputs[0].stream, Ask(id="q", operator="aggregate", question=document))
+    inline.append_record(definition.inputs[0].stream, Ask(id="q", operator="aggregate", question=document))
     answers = [orjson.loads(row.body)["answer"] for row in rows_of(inline.settle()) if row.kind == "answer"]
     assert len(answers) == len(inline.states)
     return list(AggregateKind().answer_of(definition, question, answers)["groups"])
@@ -254,7 +254,7 @@ def test_many_early_terminations_become_events_even_where_shards_only_count_them
     inline = InlineShards(1)
     inline.states[0].limit_endings(3)
     for stream, record in plan.records():
-        inline.say(stream, record)
+        inline.append_record(stream, record)
     blocks = inline.feed_and_decide("orders", EventBatch.from_events(events), plan.routes("orders"))
     rows = rows_of([*blocks, *inline.finish()])
     made_of = [orjson.loads(row.body) for row in rows if row.kind == "derived"]

@@ -79,7 +79,7 @@ def pushed(
         rows += run.settle()
         newest_us = max(some[min(at + step, len(some)) - 1][0] for some in made.values())
         for stream in made:
-            run.say(stream, Tick(time_us=newest_us, cause="events"))
+            run.append_record(stream, Tick(time_us=newest_us, cause="events"))
         rows += run.decide()
         if each is not None:
             each(run)
@@ -215,7 +215,7 @@ def test_keys_that_begin_again_are_joined_again_after_a_while() -> None:
 
 def told(run: InlineShards, *closed: tuple[str, int | None, int]) -> list[RowBlock]:
     some = (ClosedKeys(input=alias, to=to, time_us=time_us) for alias, to, time_us in closed)
-    run.say("pairs.inputs", KeysClosed(tuple(some)))
+    run.append_record("pairs.inputs", KeysClosed(tuple(some)))
     return run.settle()
 
 
@@ -242,7 +242,7 @@ def test_a_range_that_a_sender_finishes_counts_as_well() -> None:
     run = started(1, {**WAITING, "inputs": inputs})
     fed(run, "orders", (1, 5), (2, 6))
     fed(run, "payments", (2, 100))
-    run.say("payments", Punctuation(range=KeyRange(high=5), time_us=2))
+    run.append_record("payments", Punctuation(range=KeyRange(high=5), time_us=2))
     told(run, ("o", 6, 2))
     fed(run, "orders", (3, 200))
     fed(run, "payments", (3, 201))
@@ -261,7 +261,7 @@ IDLE: dict[str, Any] = {
 def idling(shards: int, document: dict[str, Any]) -> InlineShards:
     """Shards with a join of streams; the traces of payments end when they are idle."""
     run: InlineShards = started(shards, document)
-    run.say("payments", StreamOn(StreamDeclaration(name="payments", idle_timeout=IDLE_US / 1e6)))
+    run.append_record("payments", StreamOn(StreamDeclaration(name="payments", idle_timeout=IDLE_US / 1e6)))
     run.settle()
     return run
 
@@ -436,7 +436,7 @@ def test_records_mean_what_they_say_for_any_number_of_shards_and_any_cut(
             run.feed(what, EventBatch.from_events([event]))
         else:
             closed = ClosedKeys(input=what, to=number, time_us=time_us)
-            run.say("pairs.inputs", KeysClosed((closed,)))
+            run.append_record("pairs.inputs", KeysClosed((closed,)))
         if place in cuts:
             rows += run.settle()
             reloaded(run)

@@ -95,9 +95,9 @@ def started(document: Mapping[str, Any]) -> InlineShards:
     join = kind.read(document, declarations.__getitem__)
     merged = StreamDeclaration(name=merged_stream(name), derived=True)
     for declaration in (*declarations.values(), merged):
-        shards.say(declaration.name, StreamOn(declaration))
+        shards.append_record(declaration.name, StreamOn(declaration))
     for part in (join, *kind.parts(join, declarations.__getitem__)):
-        shards.say(part.inputs[0].stream, OperatorOn(replace(part, version=1), "fresh"))
+        shards.append_record(part.inputs[0].stream, OperatorOn(replace(part, version=1), "fresh"))
     shards.settle()
     return shards
 
