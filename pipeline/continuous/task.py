@@ -82,7 +82,7 @@ class ShardTask:
         A new task usually replaces a dead one, so it first removes dead members in order to take their shards.
         """
         try:
-            self._is_leased()
+            self._renew_leases()
             remove_unconnected(self._server, CONNECTED_S)
             while self.step():
                 pass
@@ -95,7 +95,7 @@ class ShardTask:
         Return False if the job is over. At least one shard is advanced, even if the leases are due for renewal again.
         Afterwards, questions to the shards are answered.
         """
-        if not self._is_leased():
+        if not self._renew_leases():
             return False
         waiting = self._waiting()
         is_first = True
@@ -117,10 +117,10 @@ class ShardTask:
             self._leases.leave()
         self._server.close()
 
-    def _is_leased(self) -> bool:
-        """Return whether the job continues.
+    def _renew_leases(self) -> bool:
+        """Renew the leases if they are due, drop lost shards, and load at most one new shard.
 
-        If the leases are due, they are renewed, and lost shards are dropped. At most one new shard is loaded.
+        Return whether the job continues.
         """
         if time.monotonic() < self._renewed + _RENEWED_S and not self._has_loaded:
             self._load_next()

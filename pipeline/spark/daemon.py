@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pkgutil import walk_packages
 
-from pipeline.spark.prepared import await_turn, is_passed_on, is_prepared
+from pipeline.spark.prepared import await_turn, hand_over, is_prepared
 from pipeline.spark.workers import is_matcher, is_task
 
 
@@ -21,7 +21,7 @@ def main() -> None:
 
     The garbage collector ignores the imported objects, because Spark runs a collection in the workers after every task.
     """
-    if not is_prepared() and is_passed_on():
+    if not is_prepared() and hand_over():
         return
     gc.disable()
     for name in ("pyspark.worker", "pipeline.sources.log_reader", *(_matcher_modules() if is_matcher() else ())):

@@ -72,7 +72,7 @@ def _remove(place: Path) -> None:
         place.parent.rmdir()
 
 
-def is_passed_on() -> bool:
+def hand_over() -> bool:
     """Let a prepared daemon continue in place of this one, wait until the prepared daemon ends, and return True.
 
     Return False if there is no prepared daemon.

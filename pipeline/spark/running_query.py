@@ -94,7 +94,7 @@ class RunningQuery(ABC, Generic[_Row]):
                 self.stop()
                 return True
             with self.failures():
-                if not self._started().isActive and not self._is_restarted():
+                if not self._started().isActive and not self._restart_if_lost():
                     return True
             look()
             time.sleep(_POLL_S)
@@ -110,7 +110,7 @@ class RunningQuery(ABC, Generic[_Row]):
         Errors are those of ``wait``. If a process of the source dies, the query is restarted.
         """
         with self.failures():
-            while not self._is_drained():
+            while not self._drain_once():
                 pass
 
     def stop(self) -> None:
@@ -135,7 +135,7 @@ class RunningQuery(ABC, Generic[_Row]):
             self.sink_error = error
             raise
 
-    def _is_drained(self) -> bool:
+    def _drain_once(self) -> bool:
         """Process all input that is available now.
 
         Return False if the query had to be restarted, so that input is left.
@@ -143,10 +143,10 @@ class RunningQuery(ABC, Generic[_Row]):
         try:
             self._started().processAllAvailable()
         except PySparkException:
-            return not self._is_restarted()
+            return not self._restart_if_lost()
         return True
 
-    def _is_restarted(self) -> bool:
+    def _restart_if_lost(self) -> bool:
         """Restart an ended query if only a Python process of its source died, for example for lack of memory.
 
         Return whether the query was restarted. If it failed for another reason, raise its error.

@@ -177,9 +177,9 @@ def test_an_idle_task_takes_the_shards_of_a_dead_one_at_once(stores, settings):
     job = Continuous(settings, stores, tasks=0)
     patient = TaskOptions(held=job.options.held, job="job", wait_ms=25_000)  # less than the connection's 30 s
     dead, idle = ShardTask(patient), ShardTask(patient)
-    dead._is_leased()
-    idle._is_leased()
-    dead._is_leased()  # gives back what is beyond its part
+    dead._renew_leases()
+    idle._renew_leases()
+    dead._renew_leases()  # gives back what is beyond its part
     taken, is_over = threading.Event(), threading.Event()
 
     def wait():
@@ -452,7 +452,7 @@ def test_a_backlog_is_read_in_parts_the_shard_that_is_least_far_first(stores, se
     post(stores, settings, posted(7), [], random.Random(7))
     job = Continuous(limited(settings, max_bytes=1), stores, tasks=1)
     (task,) = job.tasks
-    task._is_leased()
+    task._renew_leases()
     read = []
     for _ in range(6):
         (shard,) = task._waiting()

@@ -79,15 +79,15 @@ def test_a_task_that_has_ended_has_closed_its_connections(server):
 
 
 def test_taken_shards_are_loaded_one_after_another(task):
-    task._is_leased()
+    task._renew_leases()
     assert (list(task._held), list(task._taken)) == ([0], [1])
     assert task._waiting() == {}  # at once
-    task._is_leased()
+    task._renew_leases()
     assert (list(task._held), list(task._taken)) == ([0, 1], [])
 
 
 def test_shards_are_advanced_while_others_are_loaded(server, task, monkeypatch):
-    task._is_leased()
+    task._renew_leases()
     task._waiting()  # it sees its own wake
     monkeypatch.setattr("pipeline.continuous.task._RENEWED_S", 1e6)
     task._renewed = -1e9
