@@ -160,14 +160,16 @@ class _Rewriting:
         if not self._ends or sum(map(len, ending.values())) > MOST_PAIRS:
             return self._graph, []
         flows = self._kept_flows(set(ending))
-        going_on = {flow.source for flow in flows}
-        choosing = {activity_id for activity_id, ends in ending.items() if ends != [_PLAIN] or activity_id in going_on}
+        continuing = {flow.source for flow in flows}
+        choosing = {
+            activity_id for activity_id, ends in ending.items() if ends != [_PLAIN] or activity_id in continuing
+        }
         flows = [replace(flow, target=f"{flow.target}#choice") if flow.target in choosing else flow for flow in flows]
         nodes = list(self._graph.nodes)
         lasts: list[_Last] = []
         for activity_id in [activity_id for activity_id in ending if activity_id in choosing]:
             part, behind = self._choice(
-                self._nodes[activity_id], ending[activity_id], is_going_on=activity_id in going_on
+                self._nodes[activity_id], ending[activity_id], may_continue=activity_id in continuing
             )
             nodes += part.nodes
             flows += part.flows
@@ -175,11 +177,11 @@ class _Rewriting:
         return _reached(replace(self._graph, nodes=tuple(nodes), flows=tuple(flows))), lasts
 
     @staticmethod
-    def _choice(activity: Node, ends: list[str], *, is_going_on: bool) -> tuple[FlowGraph, list[_Last]]:
+    def _choice(activity: Node, ends: list[str], *, may_continue: bool) -> tuple[FlowGraph, list[_Last]]:
         """Return a gateway before an activity that chooses whether the activity is the last one, and which end follows.
 
         Return the gateway with the nodes and flows after it, and the last activities that must be moved out of a block.
-        ``is_going_on`` says that the activity may also not be the last one.
+        ``may_continue`` says that the activity may also not be the last one.
         """
         identity, described = activity.id, str(activity)
         gate = Node(id=f"{identity}#choice", kind=NodeKind.EXCLUSIVE, described=described)
@@ -192,7 +194,7 @@ class _Rewriting:
             leaves = f"{identity}#exit{number}"
             nodes.append(Node(id=f"{identity}#throw{number}", kind=NodeKind.THROW, throws=leaves, described=described))
             lasts.append(_Last(exit=leaves, instead=end, activity=copy))
-        targets = [node.id for node in nodes[1:]] + ([identity] if is_going_on else [])
+        targets = [node.id for node in nodes[1:]] + ([identity] if may_continue else [])
         flows = tuple(Flow(id=f"{gate.id}-{target}", source=gate.id, target=target) for target in targets)
         return FlowGraph(id=identity, nodes=tuple(nodes), flows=flows), lasts
 
