@@ -13,7 +13,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import Route
 
-from api.access.auth import VERSION, authorize, described_gate, scope_of
+from api.access.auth import VERSION, authorize, scope_of, security_of
 from api.access.direct import DirectRoute
 from api.access.door import Door
 from api.description import DESCRIPTION, SERVERS, TAGS, TITLE, DescribedApi, operation_id
@@ -211,7 +211,7 @@ def _include(operations: Operations, router: APIRouter, writing: Scope, prefix: 
         scope = scope_of(route.methods or set(), writing)
         assert scope == "read" or not isinstance(route, DirectRoute), "a direct route checks no other scope"
         gate = Security(authorize, scopes=[scope])
-        route.openapi_extra = (route.openapi_extra or {}) | described_gate(scope)
+        route.openapi_extra = (route.openapi_extra or {}) | security_of(scope)
         part = APIRouter(routes=[route])
         operations.include(part, prefix, dependencies=[gate], responses=problem_responses(route))
 

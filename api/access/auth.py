@@ -69,7 +69,7 @@ def scope_of(methods: Set[str], writing: Scope) -> Scope:
     return "read" if methods <= _READING and writing != "admin" else writing
 
 
-def described_gate(scope: Scope) -> dict[str, Any]:
+def security_of(scope: Scope) -> dict[str, Any]:
     """Return what an operation's OpenAPI description says about the required scope: the member ``security``."""
     return {"security": [{name: [scope]} for name in SECURITY_SCHEMES]}
 
