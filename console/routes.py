@@ -41,7 +41,7 @@ ROUTES: Final[tuple[tuple[str, str, View], ...]] = (
     ("POST", "/trials/backtest", trials.begin_backtest),
     ("GET", "/backtests/{id}", trials.show_backtest),
     ("GET", "/patterns/{name:path}", patterns.show),
-    ("POST", "/patterns/{name:path}", patterns.move),
+    ("POST", "/patterns/{name:path}", patterns.change_state),
     ("GET", "/streams", streams.show),
     ("GET", "/webhooks", webhooks.show_list),
     ("GET", "/webhooks/new", webhooks.edit),

@@ -104,7 +104,7 @@ def _difference(old: str, new: str) -> list[tuple[str, str]]:
     return [(kinds[line[0]], line[2:]) for line in lines if line[0] in kinds]
 
 
-async def move(page: Page) -> Response:
+async def change_state(page: Page) -> Response:
     """Change the state of a pattern: activate, pause, resume or retire it."""
     form = await page.form()
     name, action = page.place("name"), form.get("action", "")
