@@ -10,7 +10,7 @@ from forestall.errors import FrameRefused
 from forestall.frames import read_frame
 from forestall.match_columns import MatchForm
 from forestall.match_result import LocalMatchResult
-from forestall.reading import ColumnNames, event_type_of, kinds_in
+from forestall.reading import ColumnNames, event_id_type, kinds_in
 from forestall.row_columns import OUTPUTS
 from forestall.rules import ConstraintsLike, ModelLike, PatternLike, constraints_of, model_of, patterns_of, tables_of
 from nfa import Pattern, Prune, require_key
@@ -110,7 +110,7 @@ class Matching:
         report = replace(run.report(is_open=rules.is_open), workflow=self.use, duplicates=sum(dropped))
         return LocalMatchResult(
             report=report,
-            form=MatchForm.of(rules.patterns, kinds_in(batch, rules), event_type_of(frame.table, options)),
+            form=MatchForm.of(rules.patterns, kinds_in(batch, rules), event_id_type(frame.table, options)),
             back=frame.back,
             events=batch,
             model=self.model,

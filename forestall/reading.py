@@ -50,7 +50,7 @@ class ColumnNames:
         )
 
 
-def event_type_of(table: pa.Table, options: ReaderOptions) -> pa.DataType:
+def event_id_type(table: pa.Table, options: ReaderOptions) -> pa.DataType:
     """Return the Arrow type of event ids: text, or the type of row numbers if no column has ids."""
     has_ids = bool(options.columns.ids) or "id" in table.schema.names
     return pa.string() if has_ids else pa.int64()
