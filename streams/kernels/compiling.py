@@ -98,7 +98,7 @@ class _Draft(_generation.JITCodeLibrary):  # type: ignore[misc]
     @property
     def codegen(self) -> Any:
         """The code generator. After ``finalize``, a substitute without effect, because a draft gets no machine code."""
-        return _NothingToSet() if self._finalized else self._codegen
+        return _NoEnvironment() if self._finalized else self._codegen
 
 
 class _DraftApart(_Draft):
@@ -109,7 +109,7 @@ class _DraftApart(_Draft):
         super().add_ir_module(module)
 
 
-class _NothingToSet:
+class _NoEnvironment:
     """A substitute for numba's variable with the Python objects of a function, as routines use no Python objects."""
 
     def set_env(self, _name: str, _objects: Any) -> None:
