@@ -16,7 +16,7 @@ from nfa.guards.tables import GuardLayout
 from nfa.kernels.traces import NIL, TRUE, Columns
 from nfa.lanes.event_classes import classes_of, symbols_of
 from nfa.lanes.layout import NO_PATTERNS, Layout, lay_out
-from nfa.lanes.output import BatchFindings, LaneReport
+from nfa.lanes.output import EngineResults, LaneReport
 from nfa.lanes.state import LaneOptions, LaneState, SavedLane
 from nfa.lanes.view import LaneView
 from nfa.registered import RunningPattern
@@ -366,10 +366,10 @@ class Lane:
         runs = self._run(batch, visits, columns, clocks)
         state.counts["released"] += state.shared.take_released() + state.runs.take_released()
         state.shadow.note(visits, first, state.guards)
-        findings = BatchFindings(
+        results = EngineResults(
             batch=batch, times=columns.times, clocks=clocks, visits=visits, shared=shared, runs=runs
         )
-        output = self._report.of_batch(state, findings)
+        output = self._report.of_batch(state, results)
         state.shadow.forget(visits.traces[visits.ends])
         state.sequence += len(batch)
         self._remember(batch, columns.types, first)

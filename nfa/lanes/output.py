@@ -28,7 +28,7 @@ _NO_EVENTS = EventBatch.from_events([])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchFindings:
+class EngineResults:
     """The engines' results for one batch, as ``LaneReport`` needs them.
 
     Attributes:
@@ -56,14 +56,14 @@ class LaneReport:
             number for number, automaton in zip(layout.run_numbers, automata, strict=True) if automaton.may_repeat
         ]
 
-    def of_batch(self, state: LaneState, findings: BatchFindings) -> LaneOutput:
+    def of_batch(self, state: LaneState, results: EngineResults) -> LaneOutput:
         """Return the output of a batch. Call this before ``state.sequence`` advances by the rows of the batch."""
-        shared, visits, runs = findings.shared, findings.visits, findings.runs
+        shared, visits, runs = results.shared, results.visits, results.runs
         matches = joined([shared.matches, *(self._table_of(run.matches) for run in runs)])
-        endings, output = self._output(state, matches, runs, findings)
+        endings, output = self._output(state, matches, runs, results)
         dropped = np.column_stack([shared.dropped, np.zeros((len(shared.dropped), 3), np.int64)])
         lost_rows = np.concatenate([dropped, output.lost_rows])
-        output = replace(output, batch=findings.batch, lost_rows=lost_rows, guards=state.guards.guards)
+        output = replace(output, batch=results.batch, lost_rows=lost_rows, guards=state.guards.guards)
         return _guarded(output, state, visits, np.concatenate([shared.endings, endings]), self._state_range)
 
     def of_time(self, state: LaneState, run: RunOutput) -> LaneOutput:
@@ -71,7 +71,7 @@ class LaneReport:
         return self._output(state, self._table_of(run.matches), [run], None)[1]
 
     def _output(
-        self, state: LaneState, matches: MatchTable, runs: Sequence[RunOutput], batch: BatchFindings | None
+        self, state: LaneState, matches: MatchTable, runs: Sequence[RunOutput], batch: EngineResults | None
     ) -> tuple[NDArray[np.int64], LaneOutput]:
         """Return (early terminations of the run engine, output).
 
@@ -98,7 +98,7 @@ class LaneReport:
         )
 
     def _of_deviating(
-        self, state: LaneState, matches: MatchTable, batch: BatchFindings | None
+        self, state: LaneState, matches: MatchTable, batch: EngineResults | None
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return two masks of the matches: the trace had deviated, and pruning would have lost the match.
 

@@ -27,7 +27,7 @@ from nfa.kernels.runs.gaps import (
     meets_until,
     settle,
 )
-from nfa.kernels.runs.parking import drop, home_of, park, value_of
+from nfa.kernels.runs.parking import drop, hash_of_event, home_of, park
 from nfa.kernels.runs.ranks import set_aside
 from nfa.kernels.runs.tables import (
     ACTIVE,
@@ -535,7 +535,7 @@ def process_parked(
         if column != NIL:
             if s.event_kinds[event, column] == NULL:
                 continue
-            value = value_of(s, event, column)
+            value = hash_of_event(s, event, column)
         home = home_of(pair, state, value)
         run = s.buckets[home & mask]
         while run != NIL and s.now[STEPS] <= s.now[CEILING]:

@@ -162,7 +162,7 @@ def is_open(p: RunProgram, s: RunState, run: Int, step: Int) -> bool:
 
 
 @routine
-def counts(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: Int, watch: Int) -> bool:
+def watch_matches(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: Int, watch: Int) -> bool:
     """Return whether the NOT number ``watch`` matches the current event, within the NOT's own WITHIN.
 
     The event must be later than the start of the gap.
@@ -189,7 +189,7 @@ def is_barred(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, 
         return True
     for watch in range(p.watch_from[state], p.watch_from[state + 1]):
         is_own = p.watch_strict[watch] and p.watch_slot[watch] == p.slot[step]
-        if is_own and counts(p, s, x, c, s.run_node[run], watch):
+        if is_own and watch_matches(p, s, x, c, s.run_node[run], watch):
             return True
     return False
 
@@ -207,7 +207,7 @@ def is_vetoed(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) 
             state = p.source[step]
             for watch in range(p.watch_from[state], p.watch_from[state + 1]):
                 is_own = p.watch_strict[watch] and p.watch_slot[watch] == p.slot[step]
-                if is_own and counts(p, s, x, c, parent, watch):
+                if is_own and watch_matches(p, s, x, c, parent, watch):
                     return True
         node = parent
     return False
@@ -258,7 +258,7 @@ def close_gaps(
             continue
         if p.watch_strict[watch] and (bits[run, PASSED] & slot) != NOTHING:
             continue
-        if is_after(p, s, head, slot, s.now[ORDER]) and counts(p, s, x, c, head, watch):
+        if is_after(p, s, head, slot, s.now[ORDER]) and watch_matches(p, s, x, c, head, watch):
             bits[run, NOT + 1] |= slot
             if p.watch_strict[watch]:
                 bits[run, VETO] |= slot

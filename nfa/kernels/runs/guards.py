@@ -70,7 +70,7 @@ def mark_chain(s: RunState, run: Int) -> Int:
 
 
 @routine
-def can_end(p: RunProgram, s: RunState, run: Int) -> bool:
+def is_droppable(p: RunProgram, s: RunState, run: Int) -> bool:
     """Return whether a guard may drop a run: a partial match, or a complete match that waits for a trailing NOT."""
     if s.run_kind[run] == PENDING:
         finish = p.finish_from[s.run_state[run]] + s.run_finish[run]
@@ -88,7 +88,7 @@ def give_up(p: RunProgram, s: RunState, x: RunBatch, pair: Int, row: Int) -> Non
     run = s.pair_runs[pair]
     while run != NIL:
         following = s.run_next[run]
-        if can_end(p, s, run) and (row == NIL or x.gates.live[row, p.column[s.run_state[run]]] == 0):
+        if is_droppable(p, s, run) and (row == NIL or x.gates.live[row, p.column[s.run_state[run]]] == 0):
             if previous == NIL:
                 s.pair_runs[pair] = following
             else:
@@ -145,7 +145,7 @@ def prune(p: RunProgram, s: RunState, x: RunBatch, ended: Ended, pair: Int, patt
             state, kind = s.run_state[run], s.run_kind[run]
             has_reported |= policy == BY_QUERY and kind == DECIDED
             if kind in (ACTIVE, PENDING):
-                is_open = live[after, p.column[state]] != 0 or not can_end(p, s, run)
+                is_open = live[after, p.column[state]] != 0 or not is_droppable(p, s, run)
                 was_open = live[before, p.column[state]] != 0
                 is_possible |= is_open
                 was_possible |= was_open
@@ -170,7 +170,7 @@ def prune(p: RunProgram, s: RunState, x: RunBatch, ended: Ended, pair: Int, patt
 
 
 @routine
-def make_certain(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, pair: Int) -> None:
+def update_deadlines(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, pair: Int) -> None:
     """Update the deadlines of a pair's waiting matches, and decide the matches that are due.
 
     The monitor state after the event shows which NOTs can no longer fail. These NOTs no longer delay a match.
@@ -180,7 +180,7 @@ def make_certain(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, pair:
     run = s.pair_runs[pair]
     while run != NIL:
         following = s.run_next[run]
-        is_waiting = s.run_kind[run] == PENDING and can_end(p, s, run) and s.run_due[run] > s.now[CLOCK]
+        is_waiting = s.run_kind[run] == PENDING and is_droppable(p, s, run) and s.run_due[run] > s.now[CLOCK]
         if is_waiting and not hasten(p, s, x, out, run):
             if previous == NIL:
                 s.pair_runs[pair] = following
@@ -262,7 +262,7 @@ def kill(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, ended: Ended,
         if not is_certain:
             prune(p, s, x, ended, pair, pattern)
         elif pair != NIL:
-            make_certain(p, s, x, out, pair)
+            update_deadlines(p, s, x, out, pair)
     s.counters[KILLED] = 0
     return DONE
 
@@ -277,7 +277,7 @@ def reopen(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches) -> None:
     while pair != NIL:
         following = s.pair_next[pair]
         s.pair_told[pair] = UNASKED
-        make_certain(p, s, x, out, pair)
+        update_deadlines(p, s, x, out, pair)
         pair = following
 
 

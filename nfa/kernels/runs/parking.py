@@ -49,13 +49,13 @@ def home_of(pair: Int, state: Int, value: np.uint64) -> np.uint64:
 
 
 @routine
-def value_of(s: RunState, event: Int, column: Int) -> np.uint64:
+def hash_of_event(s: RunState, event: Int, column: Int) -> np.uint64:
     """Return the hash of an event's value in a column."""
     return hash_of_value(s.event_kinds[event, column], s.event_values[event, column])
 
 
 @routine
-def key_of(p: RunProgram, s: RunState, run: Int) -> np.uint64:
+def hash_of_key(p: RunProgram, s: RunState, run: Int) -> np.uint64:
     """Return the hash of the value by which a parked run is indexed, or ``NOTHING`` if the run has no such value."""
     column = p.key_column[s.run_state[run]]
     if column == NIL:
@@ -65,7 +65,7 @@ def key_of(p: RunProgram, s: RunState, run: Int) -> np.uint64:
         node = s.node_parent[node]
     if node == NIL:
         return NOTHING
-    return value_of(s, s.node_event[node], column)
+    return hash_of_event(s, s.node_event[node], column)
 
 
 @routine
@@ -80,7 +80,7 @@ def park(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
         s.run_before[first] = run
     s.pair_parked[pair] = run
     s.run_pair[run] = pair
-    s.run_hash[run] = home_of(pair, s.run_state[run], key_of(p, s, run))
+    s.run_hash[run] = home_of(pair, s.run_state[run], hash_of_key(p, s, run))
     enter_bucket(s, run)
     s.pair_parked_due[pair] = min(s.pair_parked_due[pair], s.run_end[run])
 
@@ -162,6 +162,6 @@ def fill_buckets(p: RunProgram, s: RunState) -> None:
         while run != NIL and s.run_next[run] != NIL:
             run = s.run_next[run]
         while run != NIL:
-            s.run_hash[run] = home_of(np.int32(pair), s.run_state[run], key_of(p, s, run))
+            s.run_hash[run] = home_of(np.int32(pair), s.run_state[run], hash_of_key(p, s, run))
             enter_bucket(s, run)
             run = s.run_before[run]

@@ -145,7 +145,7 @@ def unpack_pairs(program: Program, state: SharedState, packed: Packed, pairs: ND
 
 
 @inlined
-def is_wrong(words: NDArray[np.int64], event: Int, measure: Int, below: Int, before: Int) -> np.bool_:
+def has_wrong_measure(words: NDArray[np.int64], event: Int, measure: Int, below: Int, before: Int) -> np.bool_:
     """Return whether the measure of a saved node contradicts the nodes to which it links; see ``measure_of``."""
     wrong: np.bool_ = np.bool_(False)
     for other in (below, before):
@@ -201,7 +201,7 @@ def unpack_nodes(state: SharedState, packed: Packed, sequences: Int, aliases: In
         event, measure = words[node, 0], words[node, 1]
         if not 0 <= event >> EVENT_BITS < sequences or (event >> 1) & ALIAS_MASK >= aliases or event & 1 > n_times:
             return BAD_EVENT
-        if is_wrong(words, event, measure, below, before):
+        if has_wrong_measure(words, event, measure, below, before):
             return BAD_MEASURE
         links[node, BELOW], links[node, BEFORE], links[node, SIBLING] = below, before, sibling
         nodes[node, EVENT], nodes[node, MEASURE] = event, measure

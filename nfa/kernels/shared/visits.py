@@ -235,7 +235,7 @@ def push(
 
 
 @inlined
-def lacking(state: SharedState, output: Output, states: Int, pushes: Int) -> Int:
+def room_status(state: SharedState, output: Output, states: Int, pushes: Int) -> Int:
     """Return DONE if all arrays have room for ``pushes`` transitions, or the status of an array that is full."""
     counters = state.counters
     if counters[NODES] + pushes > state.nodes.shape[0]:
@@ -324,7 +324,7 @@ def bind(
 
 
 @inlined
-def drop(matching: Matching, row: Int, pattern: Int, count: Int) -> None:
+def note_overflow(matching: Matching, row: Int, pattern: Int, count: Int) -> None:
     """Record how many matches of a pattern an event completed beyond the limit."""
     counters, output = matching.state.counters, matching.output
     number = output.filled[3]
@@ -334,7 +334,7 @@ def drop(matching: Matching, row: Int, pattern: Int, count: Int) -> None:
 
 
 @inlined
-def sign(output: Output, first: Int, row: Int, trace: Int, pattern: Int) -> None:
+def label_records(output: Output, first: Int, row: Int, trace: Int, pattern: Int) -> None:
     """Write row, trace and pattern into all match records from ``first`` on, whose bindings are already written."""
     for record in range(first, output.filled[0]):
         output.match_row[record], output.match_trace[record], output.match_pattern[record] = row, trace, pattern
@@ -407,7 +407,7 @@ def take(
     base, within, is_next = program.state_range[pattern], program.within[pattern], program.is_next[pattern]
     budget, clock, states = program.limit[pattern], visited.clocks[row], program.state_range[pattern + 1] - base
     event = ((first_sequence + row) << EVENT_BITS) | (within != 0)
-    status = lacking(state, output, states, last - first)
+    status = room_status(state, output, states, last - first)
     if status != DONE:
         return status
     pair = find_pair(state, trace, pattern)
@@ -435,9 +435,9 @@ def take(
             transitions[n_taken, 0], transitions[n_taken, 1] = transition, head
             n_taken += 1
     state.counters[MATCHES] += filled[0] - matches
-    sign(output, matches, row, trace, pattern)
+    label_records(output, matches, row, trace, pattern)
     if dropped > 0:
-        drop(matching, row, pattern, dropped)
+        note_overflow(matching, row, pattern, dropped)
     if n_taken > 0:
         bind(matching, lent, n_taken, pair, trace, tables.gate[after], alive, event, row)
     return DONE
