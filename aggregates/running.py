@@ -175,7 +175,10 @@ class AggregateRun:
 
     @property
     def waiting(self) -> int:
-        """The number of steps (changes of groups) that are not emitted yet, as events of the same time may follow."""
+        """The number of steps that are not emitted yet.
+
+        A step is a change of a group. It is not emitted while further events of its time may follow.
+        """
         return int(self._tables.waiting)
 
     @property

@@ -95,7 +95,7 @@ class BatchRows(NamedTuple):
         return BatchRows(sources, times_us, at_us, places, serials, self.ops[some])
 
     def is_whole(self, size: int) -> bool:
-        """Check whether the rows are all events of a batch of the given size, in the batch's order."""
+        """Check whether the rows are exactly the ``size`` events of a batch, in its order."""
         return len(self.sources) == size and bool((self.sources[1:] > self.sources[:-1]).all())
 
 

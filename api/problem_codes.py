@@ -142,7 +142,11 @@ _TRAITS: Final[Mapping[int, Mapping[str, str]]] = {
 
 
 def codes_of(status: int, traits: Set[str]) -> list[str]:
-    """Return the problem codes of a status for an operation with ``traits``, such as ``body`` or ``change``."""
+    """Return the problem codes that an operation may answer with an HTTP status.
+
+    ``traits`` describe the operation. For example, ``body`` means that it reads a request body, ``change`` that it
+    changes a resource.
+    """
     return [code for code, code_traits in _TRAITS.get(status, {}).items() if not traits.isdisjoint(code_traits.split())]
 
 

@@ -145,7 +145,7 @@ class DerivedEventBuilder:
         return EventBatch.joined(parts).take(np.argsort(np.concatenate(rows)))
 
     def sizes(self, held: HeldEvents, results: JoinedColumns, *, is_each: bool) -> NDArray[np.int64]:
-        """Return the bytes of the values in the derived event of each combination, or 0 for small values.
+        """Return for each combination how many bytes the values in its derived event have. Small sizes count as 0.
 
         If ``is_each`` is false, the join makes no event for a combination, and all sizes are 0.
         """

@@ -36,7 +36,11 @@ class Cause(IntEnum):
 
 
 class Why(IntEnum):
-    """What decided a result: its last event, a window, a closing, a retraction, or the lack of a usable key."""
+    """What decided a result of a join.
+
+    ``LAST_EVENT`` is the last event of a combination, ``BY_WINDOW`` the end of a window, and ``BY_CLOSING`` the end
+    of a key in an input. ``BY_RETRACTION`` is a retracted event. With ``NO_KEY``, the event has no usable key.
+    """
 
     LAST_EVENT = tables.LAST_EVENT
     BY_WINDOW = tables.BY_WINDOW

@@ -74,7 +74,7 @@ class ResultAccount:
         self.owed = self.cut = 0
 
     def to_json(self) -> dict[str, list[int]]:
-        """Return the account as a member of the saved join, or an empty object if all of its values are 0."""
+        """Return the member ``account`` of a join's saved state, or no member if all counters are 0."""
         state = [self.owed, self.cut, int(self.has_asked)]
         return {"account": state} if any(state) else {}
 

@@ -157,7 +157,10 @@ def _by_shard(reports: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def fold(spark: Mapping[str, Any], sink_time: SinkTime) -> BatchProgress:
-    """Merge Spark's report on a micro-batch (``StreamingQueryProgress``, decoded) with the reports of the shards."""
+    """Merge Spark's report on a micro-batch with the reports of the shards in ``sink_time``.
+
+    ``spark`` is a decoded ``StreamingQueryProgress``.
+    """
     durations = spark["durationMs"]
     duration_ms = float(durations.get("triggerExecution", sum(durations.values())))
     started_us = round(datetime.fromisoformat(spark["timestamp"]).timestamp() * 1_000_000)

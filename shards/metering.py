@@ -41,7 +41,10 @@ class Cost:
 
 
 class Metering:
-    """Calls hosts and measures the calls with ``clock``, which returns the CPU time of this thread in nanoseconds."""
+    """Calls the hosts of operators, and measures the CPU time of each call.
+
+    ``clock`` returns the CPU time of this thread in nanoseconds.
+    """
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock

@@ -67,7 +67,8 @@ class Bare:
 class WrittenDocument:
     """A parsed JSON or YAML document that also knows the line on which each part begins.
 
-    Its ``value`` consists of lists, mappings, texts, ``Bare``, None, and the truth values of JSON.
+    Its ``value`` consists of lists, mappings, texts, True, False, None, and ``Bare`` (an unquoted scalar as
+    written).
     """
 
     def __init__(self, text: str, value: object, root: yaml.Node | None = None) -> None:

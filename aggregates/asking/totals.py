@@ -88,7 +88,10 @@ class GroupTotals:
         return self._sums[measure]
 
     def _numbers(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        """Return the values of a measure or attribute as numbers, and the index of each found event in this array."""
+        """Return the numeric values of a measure or attribute, and the index of each event's value among them.
+
+        The events are those of the question. A value that is not a number is NaN.
+        """
         if name in self._window.measures:
             return self._ring.values[self._window.measures.index(name)], self._slots
         place = self._window.attributes.index(name)

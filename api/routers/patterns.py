@@ -91,9 +91,9 @@ def put_pattern(
     response: Response,
     preconditions: Preconditions,
 ) -> CheckedPattern:
-    """Register a pattern or its next version, in the form of ``POST /v1/patterns``.
+    """Register a pattern or its next version. The body is that of ``POST /v1/patterns``.
 
-    The name in the text must be the same.
+    The name in the pattern's text must equal the name in the path.
 
     Omitted members have their defaults, so a request without ``severity`` may change the severity, too.
     """

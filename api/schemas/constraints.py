@@ -125,7 +125,7 @@ class RedundantStepModel(WireModel):
 
 
 class LikelyEndingModel(WireModel):
-    """The event that is expected to terminate most partial matches first."""
+    """The event type that is expected to be the first to terminate a partial match, for the largest number of them."""
 
     event: str
     required_before: list[str] = Field(description="Events that have to come before it.")

@@ -16,15 +16,16 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clash:
-    """A minimal reason why a remainder cannot complete: if any constraint, atom or gap were left out, it could.
+    """A minimal reason why the rest of a pattern cannot complete: without any one of its parts, the rest could.
 
-    The atoms of ``remainder`` cannot occur, possibly because of its gaps. An empty remainder means that no trace can
+    The parts are constraints, and the atoms and gaps of ``remainder``. An empty remainder means that no trace can
     continue.
 
     Attributes:
         reason: The reason that the reasoner gives; None for a clash with rules, or with a workflow.
-        constraints: Requirements first, then the constraint that cannot be satisfied. A rule follows the constraints
-            that exclude the events that it needs. If a workflow takes part, only hand-written constraints are listed.
+        constraints: Requirements first, then the constraint that cannot be satisfied. A constraint that excludes
+            events is listed before the rule that needs these events. If a workflow takes part, only hand-written
+            constraints are listed.
         events: Names already seen that take part, as far as they are known.
         workflow: The name of the workflow, if its automaton makes the remainder impossible.
     """

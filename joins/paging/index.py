@@ -30,12 +30,12 @@ AWAY = np.dtype(
 
 @dataclass(slots=True)
 class _Block:
-    """A file of spilled rows that is still needed.
+    """A file of spilled rows, some of which are still needed.
 
     Attributes:
         rows: Number of rows in the file.
-        live: Number of the file's rows whose keys are still on disk.
-        due_us: The first time at which one of the keys leads to a result.
+        live: Number of rows that are not back in memory, because their keys had no event since.
+        due_us: The first time at which passing time makes a result of one of the rows.
         gone_us: When the last of the rows leaves its window.
     """
 

@@ -210,9 +210,9 @@ class Ledger:
         }
 
     def pass_time(self, now_us: int) -> list[ReportedCombination]:
-        """Forget the events whose time for retractions has passed by ``now_us``.
+        """Forget the events that can no longer be retracted at ``now_us``, with the combinations in which they are.
 
-        Return the combinations that are forgotten because they can no longer be retracted.
+        Return these combinations.
         """
         removed: list[ReportedCombination] = []
         while self._leaving and self._leaving[0][0] <= now_us:

@@ -361,8 +361,8 @@ class ConditionCompiler:
 def new_stack(depth: int, nodes: int) -> Stack:
     """Allocate the memory in which kernels run the programs of conditions.
 
-    ``depth`` is the largest stack depth of the programs. ``nodes`` is at least the length of the longest chain of bound
-    events. An extra last entry of ``values`` counts the values that conditions read.
+    ``depth`` is the largest stack depth of the programs. ``nodes`` is at least the length of the longest chain of
+    bound events. The field ``values`` has one more entry, in which kernels count the values that conditions read.
     """
     values = np.zeros(depth + 1, np.int64)
     return Stack(

@@ -345,7 +345,8 @@ def _readable(probe: _Probe, rows: TableRows) -> _Probe:
 def _constants(column: pa.Array) -> list[Constant | None]:
     """Return the values of a column as constants of a filter index.
 
-    Numbers become float64, so an event may be paired with more rows than necessary.
+    Numbers become float64. Large integers that differ may become equal, so that the index finds more rows than
+    match. The condition itself is tested afterwards.
     """
     return [
         None if value is None else value if isinstance(value, str) else float(value) + 0.0

@@ -41,7 +41,10 @@ class RowTables(Protocol):
         ...
 
     def add_row_monitor(self, version: int, row: int) -> int:
-        """Return a new monitor number for the guard ``version`` and the row of liveness with the index ``row``."""
+        """Return a new monitor number for a guard and a row of liveness.
+
+        ``version`` identifies the guard. ``row`` is the index of the row.
+        """
         ...
 
     def kills_between(self, before: int, after: int) -> int:
@@ -106,7 +109,7 @@ class BitFallback:
             self.add_class(number, event_class)
 
     def restart(self, tables: RowTables) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Create the monitors of all traces under bit tables again after ``compile``.
+        """After ``compile``, create new monitors for all traces that use bit tables.
 
         Returns the numbers of these traces, and the monitor number of each.
         """

@@ -38,10 +38,10 @@ class BitColumn:
 
 
 def bit_columns(view: GuardView, first: int) -> list[BitColumn]:
-    """Return the rules of the columns of a pattern's automaton, one for each state.
+    """Return for each state of a pattern's automaton the rule that says when the state is alive.
 
-    The bits are those of ``GuardView.live_terms``. ``first`` is the number of the pattern's first goal. If a state
-    needs several partitions, only the first is tested. So the rule may keep more states alive than the exact answer.
+    The bits are those of ``GuardView.live_terms``. ``first`` is the number of the pattern's first goal. The exact
+    rule may need several partitions of names. The returned rule tests the first, so it may keep more states alive.
     """
     places = {state: place for place, state in enumerate(view.query.states, first)}
     if view.remaining:

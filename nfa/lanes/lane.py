@@ -121,11 +121,11 @@ class Lane:
         return self._state.dump()
 
     def load(self, saved: SavedLane, patterns: Sequence[RunningPattern], guards: Mapping[int, Guard]) -> None:
-        """Restore the result of ``dump`` into a lane without events.
+        """Restore the result of ``dump`` into a new lane, which has processed no events.
 
-        ``patterns`` must be those of the dumped lane. ``guards`` has, by version, at least the guards that the traces
-        follow. A missing guard, or a value that does not come from ``dump``, raises StateFormatError, ValueError,
-        TypeError, KeyError or IndexError.
+        ``patterns`` must be those of the dumped lane. ``guards`` has the guards by version, and must have every
+        version that a dumped trace uses. A missing guard, or a value that does not come from ``dump``, raises
+        StateFormatError, ValueError, TypeError, KeyError or IndexError.
         """
         self._state.load_traces(saved, guards)
         self.configure(patterns)

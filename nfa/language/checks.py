@@ -22,7 +22,8 @@ from streams import name_fault
 def checked(draft: UnresolvedPattern) -> Pattern:
     """Check a parsed pattern, and return it with resolved references. This is the step after ``build_drafts``.
 
-    The refusal ``needs-end`` depends on the stream, so ``nfa.language.stream_checks`` raises it.
+    Whether the pattern needs an end of traces (refusal ``needs-end``) depends on the stream, and is checked in
+    ``nfa.language.stream_checks``.
     """
     event, row = draft.pattern.event, None if draft.pattern.rows is None else draft.pattern.rows.alias
     _check_size(event)

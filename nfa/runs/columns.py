@@ -43,8 +43,8 @@ class RunInput:
     def concerns(self, compiled: CompiledRuns) -> NDArray[np.intp]:
         """Return the indices of the visits (relevant rows) that the run engine must process.
 
-        A pattern listens to the event of such a visit, or the visit makes a state dead, ends its trace or breaks a
-        constraint.
+        These are visits to whose event a pattern listens, and visits that end their trace, break a constraint or
+        make a pattern state dead.
         """
         visits = self.visits
         program = compiled.program

@@ -32,8 +32,8 @@ class Output:
     Attributes:
         rows: For each output row, the table row that it shows.
         records: For each output row, its record (match or unmatched row).
-        ends: For each output row, the exclusive end of the lines that running measures read. For a record without
-            lines, this is the record's first line.
+        ends: For each output row, the index after the last table row that running measures read. For a record without
+            table rows, this is the record's first row.
     """
 
     clause: Clause

@@ -20,7 +20,7 @@ _LEAST_SWEEP = 4_096
 
 
 class FinerTraces:
-    """Finer traces: the events of a correlation key that also agree in other attributes.
+    """Stores the finer keys of each correlation key. A finer trace has the events of both keys.
 
     All finer traces of a correlation key end when the trace of this key ends.
     """

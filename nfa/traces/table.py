@@ -100,9 +100,10 @@ class Visits:
         return self.column[places] if len(self.column) else self.classes[self.rows[places]]
 
     def following(self, moves: Moves, places: NDArray[np.intp]) -> Visits:
-        """Return these visits with the monitor states in ``moves``, which belong to other traces.
+        """Return these visits with the monitor states of other traces, which are in ``moves``.
 
-        ``places`` has the index of each row in ``moves``. A row with ``NIL`` does not change the state of its trace.
+        ``places`` has for each row its index in ``moves``, or ``NIL`` if the row does not change the state of its
+        trace.
         """
         indices = places[self.rows]
         before, after, kill, column = (

@@ -56,7 +56,10 @@ class History:
     changes: tuple[tuple[int, ...], ...] = ()
 
     def last_before(self, file: int) -> Sequence[int]:
-        """Return the arrival number of the file's last event before each change of the tables."""
+        """For each change of the tables, return the arrival number of the last event of a file before the change.
+
+        Arrival numbers order the events of all files.
+        """
         return [(file << _FILE_BITS) + events - 1 for events in self.changes[file]] if self.changes else ()
 
 

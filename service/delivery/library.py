@@ -52,14 +52,15 @@ _LONGEST_US = 7 * 86_400 * _SECOND_US
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookDraft:
-    """A webhook to be registered. It receives only results that match all its filters.
+    """A webhook or other sink to be registered. It receives only results that match all its filters.
 
     Attributes:
-        secret: ``whsec_`` and base64 of 24 to 64 bytes, or None to generate a secret. For any other sink, its password.
+        secret: Of a webhook, the signing secret: ``whsec_`` and base64 of 24 to 64 bytes, or None to generate a
+            secret. Of another sink, the password for its server.
         stream, pattern, key, min_severity: Filters of results. A filter of None selects all results.
         name: A unique name, or empty.
-        digest: The rules of digests. ``every`` is a duration. The optional ``at_once`` is the least severity of results
-            that are sent at once.
+        digest: The rules of digests. ``every`` is a duration. The optional ``at_once`` is the least severity of
+            results that are sent at once.
         sink: Kind and members of a sink that is not a webhook. Such a sink has no ``url``.
     """
 

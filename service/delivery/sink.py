@@ -209,11 +209,12 @@ def _log_given_up(dead_letters: Sequence[OutputRow]) -> None:
 
 
 def append_derived(store: DerivedEventStore, rows: Sequence[OutputRow], reports: Sequence[OutputRow]) -> None:
-    """Append the derived events of a micro-batch to the log, and then ticks that advance the time of derived streams.
+    """Append the derived events of a micro-batch to the log, and then the ticks that advance their streams.
 
-    ``rows`` are of the kind ``rekeyed``, sorted by shard and position. ``reports`` has one row of the kind ``stats``
-    for each shard. If the call is repeated with the same rows, no event is appended again. If the log is being
-    resharded, or was resharded since this process read its layout, raise ``LogResharding``.
+    A tick is a record of the log without an event. ``rows`` are of the kind ``rekeyed``, sorted by shard and position.
+    ``reports`` has one row of the kind ``stats`` for each shard. If the call is repeated with the same rows, no event
+    is appended again. If the log is being resharded, or was resharded since this process read its layout, raise
+    ``LogResharding``.
     """
     shards = {row.shard: orjson.loads(row.body) for row in reports}
     ends = {row.shard: row.position for row in reports}

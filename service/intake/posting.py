@@ -285,7 +285,10 @@ def latest_of(declaration: StreamDeclaration, now_us: int) -> int:
 
 
 def most_ahead(latest_us: int) -> str:
-    """Return advice on a refused time: the latest permitted time, and how to permit later times."""
+    """Return the advice of an error about an event time that is too far in the future.
+
+    It names the latest permitted time, and how to permit later times.
+    """
     return (
         f"the stream takes times up to {format_time(latest_us)}; correct the time, or let the stream have a larger "
         "max_ahead (forestall streams change --max-ahead SECONDS|none)"

@@ -152,7 +152,7 @@ class Weights:
         self._open: set[str] = set()
 
     def plan(self) -> Plan:
-        """Return the plan of the schema's check.
+        """Compute the costs from which the largest number of steps of a check follows.
 
         Refuses a schema that is too large or too deep, that refers to other documents, or that has a circular
         reference.

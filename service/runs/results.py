@@ -34,7 +34,7 @@ _TIMES = frozenset(("start", "end", "due", "time"))
 def results_of(plan: RunPlan, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Results:
     """Sort result rows into lists. A row is a kind and a body.
 
-    A list is sorted by stream. Within a stream, the results have the order of ``ordered``.
+    A list is sorted by stream. The results of one stream are sorted by the function ``ordered``.
     """
     patterns = [
         routed_pattern.pattern for stream_patterns in plan.patterns.values() for routed_pattern, _ in stream_patterns

@@ -36,7 +36,7 @@ State = TypeVar("State")
 
 @dataclass(frozen=True, slots=True)
 class Results(Output):
-    """Results that are already made. They do not depend on the position in the log (``Origin``)."""
+    """An output whose results are complete already. They do not depend on the position of the input in the log."""
 
     found: Iterable[Result]
 

@@ -104,7 +104,7 @@ class Variant:
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """The declared streams. A derived stream follows the streams that feed it."""
+        """The declared streams, each derived stream after the streams that feed it."""
         derived = self.feeds.order
         return (*(name for name in self.declarations if name not in derived), *derived)
 

@@ -30,12 +30,12 @@ class VariantCounts:
     Attributes:
         reasons: Number of dead letters by code.
         released: Number of bound events that were dropped because of constraints.
-        open_traces: Number of traces that were open before the end.
+        open_traces: Number of traces that were still open when the events ended.
         peak_held: Highest number of (pattern, instance) pairs bound in retained partial matches. For several shards,
             this is the sum of their peaks.
         peak_state_bytes: Largest size of partial matches after a batch, in bytes. For several shards, this is the sum
             of their peaks.
-        measured: Late events and the counters of document operators, by ``<stream>/<name>``.
+        measured: The counters of late events and of joins and aggregates, by ``<stream>/<name of the counter>``.
         busy_ns: CPU time of the matching threads, in nanoseconds, without waiting.
     """
 

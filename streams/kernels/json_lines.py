@@ -411,10 +411,11 @@ def time_value(text: NDArray[np.uint8], at: Int, form: LineForm) -> tuple[Int, I
 def member_value(
     text: NDArray[np.uint8], at: Int, form: LineForm, line: Lines, row: Int, member: Int, inside: NDArray[np.bool_]
 ) -> Int:
-    """Read a member's value, store its span in ``line``, and return the index after the value.
+    """Read a member's value, store its place in ``line``, and return the index after the value.
 
-    ``member`` is the member (``ID``, ``TYPE``, ...) or another number for a value to skip. If ``form.reads_time`` is
-    true, a time is stored as a number. The index is -1 if the kernel does not accept the value.
+    ``member`` is the number of a known member (``ID``, ``TYPE``, ...). The value of another member is skipped. If
+    ``form.reads_time`` is true, a time is stored as a number instead. The index is -1 if the kernel does not accept
+    the value.
     """
     spans = line.spans
     if member == TIME and form.reads_time:

@@ -161,9 +161,10 @@ class _Column:
 
 
 def _forms(text: str, digits: int | None) -> set[str]:
-    """Return the forms of numbers or booleans that a cell fits. In a form, different texts have different values.
+    """Return the notations of numbers or booleans in which a cell is written, such as ``whole`` or ``fixed``.
 
-    ``digits`` is the number of digits after the point that the form ``fixed`` requires.
+    Within one notation, two different texts never have the same value. ``digits`` is the number of digits after the
+    point that ``fixed`` requires.
     """
     if _WHOLE.fullmatch(text):
         return {"whole", "shortest"} if -(2**63) <= int(text) < 2**63 else set()

@@ -49,7 +49,10 @@ class BusinessHours:
 
     @property
     def _passed(self) -> Us:
-        """The business time before each interval in microseconds, followed by the total of all intervals."""
+        """For each interval, the total length of all earlier intervals in microseconds.
+
+        The last item is the total length of all intervals.
+        """
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.closes - self.opens)])
 
     def covers(self, times: Us) -> NDArray[np.bool_]:

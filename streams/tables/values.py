@@ -124,7 +124,7 @@ def of_arrow(values: pa.Array, kind: ValueType) -> pa.Array:
 
 
 def _in_utf8(texts: pa.Array) -> pa.Array:
-    """Check that texts are UTF-8, which Parquet does not, and return them. Raises ``Unfit`` for other bytes."""
+    """Return texts if they are UTF-8. Raises ``Unfit`` for other bytes, which Parquet permits."""
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:

@@ -123,7 +123,10 @@ class _Search:
         self._growth = _Growth(net)
 
     def run(self) -> Markings | None:
-        """Explore all markings, or return None if the packed fields are too narrow."""
+        """Explore all markings that are reachable from the initial marking.
+
+        Return None if a place gets more tokens than its bits in a packed marking can count.
+        """
         self._index.add(self._packing.pack(self._net.initial)[None, :])
         size = max(1, _CELLS // max(1, len(self._net.transitions)))
         done = level_end = 0

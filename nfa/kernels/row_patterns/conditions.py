@@ -206,7 +206,10 @@ def push_leaf(
 
 @inlined
 def target_of(plan: Plan, search: Search, leaf: Int, row: Int, base: Int, begin: Int) -> np.int64:
-    """Return the row to which a leaf (column reference) refers, or NIL. PREV and NEXT are not applied yet."""
+    """Return the row to which a leaf (a column reference such as ``A.price``) refers, or NIL if no row matched.
+
+    If PREV or NEXT surrounds the leaf, the caller adds its offset.
+    """
     labels, offset = plan.leaves[leaf, SET], plan.leaves[leaf, OFFSET]
     if labels == NIL:
         target = begin + offset if plan.leaves[leaf, IS_FIRST] != 0 else row - offset

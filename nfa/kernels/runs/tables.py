@@ -218,9 +218,9 @@ class RunState(NamedTuple):
 
 
 class Gates(NamedTuple):
-    """The tables of a guard that the run engine reads (see ``kernels.traces.Guards``).
+    """The tables of a guard that the run engine uses (see ``kernels.traces.Guards``).
 
-    ``released`` is a counter that the engine writes.
+    The engine only reads them, with one exception: in ``released`` it counts the bound events that the guard drops.
     """
 
     gate: NDArray[np.int32]

@@ -23,7 +23,10 @@ def is_open(s: RunState, run: Int, now: Int) -> bool:
 
 @routine
 def is_further(s: RunState, depths: NDArray[np.int32], run: Int, other: Int) -> bool:
-    """Return whether a run has made more progress than another run. If the progress is equal, newer events decide."""
+    """Return whether a run has made more progress than another run.
+
+    If both have made equal progress, the run with newer events is further.
+    """
     depth, than = depths[s.run_state[run]], depths[s.run_state[other]]
     if depth != than:
         return bool(depth > than)

@@ -189,10 +189,10 @@ def hasten(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, run: Int) -
 
 @routine
 def is_decided(s: RunState, run: Int, time: Int, is_later: bool | np.bool_) -> bool:
-    """Return whether all trailing conditions of a complete run are decided at ``time``.
+    """Return whether no later event can change the trailing conditions of a complete run at ``time``.
 
-    A deadline decides once it is reached. A gap under STRICT that an event closed is decided once no more events of
-    that event's time can arrive. ``is_later`` says that the current event is later than that event.
+    A deadline is decided once it is reached. Under STRICT, a gap ends with an event. The gap is decided once no
+    more events with the time of this event can arrive. ``is_later`` says that the current event has a later time.
     """
     if s.run_lead[run] != EARLIEST:
         return bool(time > s.run_due[run] or is_later)

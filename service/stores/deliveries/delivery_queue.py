@@ -252,7 +252,10 @@ class DeliveryStore:
         return deliveries
 
     def abandon(self, delivery: Delivery, reason: str, now_us: int) -> None:
-        """Abandon a claimed or collected delivery that can never succeed, without counting a failed attempt."""
+        """Abandon a delivery that can never succeed, without counting a failed attempt.
+
+        A worker has claimed the delivery, or the delivery is collected for a digest.
+        """
         self._abandon(delivery.id, delivery.record(delivery.attempts), delivery.lease_us, reason, now_us)
 
     def _abandon(self, delivery_id: str, record: bytes, lease_us: int, reason: str, now_us: int) -> None:

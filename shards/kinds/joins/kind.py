@@ -50,9 +50,9 @@ class JoinInputKind(Kind):
         return Feed(stream=definition.body["into"], is_rekeyed=definition.body["path"] is not None, is_merged=True)
 
     def finishes_range(self, definition: Definition, by: str, declaration: StreamDeclaration) -> bool:
-        """Return whether a punctuation with a range of the key ``by`` finishes keys in an input.
+        """Return whether an input of a join finishes keys when a punctuation names a range of the key ``by``.
 
-        It does if the input is joined by this key, and is closed by ends of traces or by punctuations.
+        The input must be joined by this key, and its keys must be finished by ends of traces or by punctuations.
         """
         source, path = source_of(declaration.name, by or None, declaration)
         return definition.inputs == (source,) and definition.body["path"] == path and bool(definition.body["ends"])

@@ -331,7 +331,10 @@ def _place_of(overflow: Overflow) -> str:
 
 
 def alert_of(stream: str, match: Match, steps: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
-    """Return the id and the JSON object of the alert for a match. ``steps`` has the step of each alias in words."""
+    """Return the id and the JSON object of the alert for a match.
+
+    ``steps`` maps each alias of the pattern to a description of its step, which explains the alert.
+    """
     identity = alert_id(stream, match.pattern, match.version, match.key, match.bindings, match.row)
     body = {
         "type": ALERT.name,
