@@ -33,6 +33,8 @@ def test_what_is_said_is_what_the_page_shows(folder, monkeypatch, capsys, mistak
     assert command.startswith("$ forestall ")
     monkeypatch.chdir(folder)
     monkeypatch.setattr(sys, "argv", ["forestall", *command.split()[2:]])
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])  # "match" hides pandas from the rest of its process
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     with pytest.raises(SystemExit):
         main()
     printed = capsys.readouterr().err.splitlines()
