@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field
 
 from api.schemas.results import Row
 from api.wire import From, Time, WireModel
 from service import OpenCaseReport
+
+_PatternState: TypeAlias = Literal[
+    "alive", "waiting", "ended", "closed", "registered_later", "paused", "suspended", "other_key"
+]
 
 
 class SeenEvent(WireModel):
@@ -47,10 +51,11 @@ class TracePattern(WireModel):
 
     name: str
     version: int
-    state: Literal["alive", "waiting", "ended", "closed", "paused", "suspended", "other_key"] = Field(
+    state: _PatternState = Field(
         description="'alive': it holds partial matches; 'waiting': it has bound nothing and may still match; 'ended': "
-        "it can no longer match; 'closed': the transaction is over; 'paused', 'suspended': it sees nothing; "
-        "'other_key': it is matched by a further key of the stream, on the transactions of its values."
+        "it can no longer match; 'closed': the transaction is over; 'registered_later': the transaction is over, and "
+        "this version was registered after its last event; 'paused', 'suspended': it sees nothing; 'other_key': it is "
+        "matched by a further key of the stream, on the transactions of its values."
     )
     route: str | None = Field(None, description="The further key that it is matched by; null: the correlation key.")
     route_keys: list[str] = Field(
@@ -59,7 +64,7 @@ class TracePattern(WireModel):
         "`GET /v1/traces/{stream}/{value}?by=NAME` shows the pattern there.",
     )
     more_route_keys: int = Field(0, description="The number of further such values.")
-    matched: int = Field(description="How often it has matched.")
+    matched: int = Field(description="How often this version has matched.")
     matches: list[dict[str, list[str]]] = Field(description="Event ids by alias, of the newest 20 matches.")
     partial_matches: int = Field(
         description="Number of events that partial matches have bound; an event in several counts for each."

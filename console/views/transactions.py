@@ -215,19 +215,27 @@ def _verdict(
         bound = ", ".join(f"{alias} = {', '.join(ids)}" for alias, ids in broken["bindings"].items())
         text = f"It bound {bound}; then: {broken['reason']}"
         return Verdict(name, "no", "given up", text, broken["event"])
-    reason = _REASONS.get(state, "").format(_keys(pattern)) if is_examined else _UNEXAMINED
+    reason = (
+        _REASONS.get(state, "").format(keys=_keys(pattern), version=pattern["version"]) if is_examined else _UNEXAMINED
+    )
     if state == "waiting" and is_open:
         return Verdict(name, "open", "may still match", reason)
     return Verdict(name, "no", _WORDS.get(state, "no match"), reason)
 
 
-_WORDS: Final = {"paused": "paused", "suspended": "suspended", "other_key": "another key"}
+_WORDS: Final = {
+    "paused": "paused",
+    "suspended": "suspended",
+    "other_key": "another key",
+    "registered_later": "registered later",
+}
 _REASONS: Final = {
     "closed": "The transaction ended before all events of the pattern had come.",
     "waiting": "It has bound no event.",
     "paused": "The pattern is paused and sees no event.",
     "suspended": "The pattern is suspended because it cost too much, and sees no event.",
-    "other_key": "The pattern is matched by another key of the stream{}.",
+    "other_key": "The pattern is matched by another key of the stream{keys}.",
+    "registered_later": "Version {version} was registered after this transaction's last event.",
 }
 
 

@@ -152,6 +152,8 @@ def _pattern(pattern: Mapping[str, Any], stream: str) -> str:
         return f"{pattern['name']} is matched by {pattern['route']}" + (
             f": {where}{more}" if where else ", which no event here has"
         )
+    if pattern["state"] == "registered_later":
+        return f"{pattern['name']} version {pattern['version']} was registered after this transaction's last event"
     is_alive = pattern["state"] == "alive"
     matched = {0: "", 1: ", matched once"}.get(pattern["matched"], f", matched {pattern['matched']} times")
     ended = "" if pattern["ending"] is None else f"; {_ENDED[is_alive]}: {pattern['ending']['reason']}"

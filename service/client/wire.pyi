@@ -1115,7 +1115,7 @@ class TraceModel(TypedDict):
 class TracePattern(TypedDict):
     name: str
     version: int
-    state: Literal["alive", "waiting", "ended", "closed", "paused", "suspended", "other_key"]
+    state: Literal["alive", "waiting", "ended", "closed", "registered_later", "paused", "suspended", "other_key"]
     route: NotRequired[str | None]
     route_keys: NotRequired[list[str]]
     more_route_keys: NotRequired[int]

@@ -22,6 +22,7 @@ from streams import (
     EventBatch,
     LogEntry,
     PatternOn,
+    PatternPause,
     Punctuation,
     RecordKind,
     StreamDeclaration,
@@ -41,7 +42,10 @@ class SeenKey:
 
     Attributes:
         events: The events of the newest transaction.
-        starts: How many of these events are older than the start of a pattern, by the pattern's name and version.
+        starts: For each start of a pattern, how many of these events are older, by the pattern's name and version. A
+            pattern that was paused has several starts.
+        migrated: The versions that started with ``migrate`` during the transaction.
+        paused: The names of patterns that were paused.
         earlier: The number of events in earlier transactions of the key.
         ends: The event types that end a transaction, as declared so far.
         newest_us: The newest event time of the stream in the shards that were read.
@@ -52,7 +56,9 @@ class SeenKey:
     """
 
     events: list[Event] = field(default_factory=list)
-    starts: dict[tuple[str, int], int] = field(default_factory=dict)
+    starts: dict[tuple[str, int], list[int]] = field(default_factory=dict)
+    migrated: set[tuple[str, int]] = field(default_factory=set)
+    paused: set[str] = field(default_factory=set)
     earlier: int = 0
     ends: frozenset[str] = frozenset()
     is_over: bool = False
@@ -66,7 +72,8 @@ class SeenKey:
     def begin_anew(self) -> None:
         self.earlier += len(self.events)
         self.events.clear()
-        self.starts = dict.fromkeys(self.starts, 0)
+        self.starts = {version: [0] for version in self.starts}
+        self.migrated.clear()
         self.rules = [(0, record) for _, record in self.rules[-1:]]
         self.is_over = False
 
@@ -81,10 +88,26 @@ class SeenKey:
             self.ends = self.ends.difference(self.declared.end_events).union(declared.end_events)
         self.declared, self.idle_timeout_us = declared, declared.idle_timeout_us
 
-    def start(self, record: PatternOn) -> None:
-        """Record where a version of a pattern starts, unless it continues an earlier version."""
-        if record.start == "fresh":
-            self.starts[record.name, record.version] = 0 if self.is_over else len(self.events)
+    def start_or_pause(self, record: PatternOn | PatternPause) -> None:
+        """Record where a version of a pattern starts or resumes, or that the pattern was paused."""
+        if isinstance(record, PatternPause):
+            self.paused.add(record.name)
+            return
+        version, names = (record.name, record.version), {name for name, _ in self.starts}
+        is_older = record.name in self.paused and record.name not in names  # its first start is not in the log
+        self.starts.setdefault(version, [0] if is_older else []).append(len(self.events))
+        if record.start == "migrate":
+            self.migrated.add(version)
+
+    def first(self, version: tuple[str, int], *, is_open: bool) -> int:
+        """Return how many of the events are older than the current start of a pattern's version.
+
+        If the transaction is over, starts after its last event do not count, unless there is no earlier one.
+        """
+        starts = self.starts.get(version, [0])
+        if is_open:
+            return starts[-1]
+        return next((start for start in reversed(starts) if start < len(self.events)), starts[0])
 
 
 class TraceLog:
@@ -193,8 +216,8 @@ def _take(trace: SeenKey, entry: LogEntry, declaration: StreamDeclaration, key: 
             _take_events(trace, EventBatch.from_bytes(entry.body), key)
         return
     match decode_control(entry.kind, entry.body):
-        case PatternOn() as record:
-            trace.start(record)
+        case PatternOn() | PatternPause() as record:
+            trace.start_or_pause(record)
         case Tick(time_us=time_us) if not declaration.derived:
             trace.see_time(time_us)
         case _ if route:

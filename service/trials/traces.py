@@ -48,6 +48,10 @@ class TracedPattern:
     record: RegisteredPattern
     routed: RoutedPattern
 
+    @property
+    def version(self) -> tuple[str, int]:
+        return self.record.name, self.record.version
+
 
 class Traces:
     """Shows single transactions, by reading and matching their events again."""
@@ -132,7 +136,8 @@ class _Replay:
             deviation = next(iter(report.bodies("deviations")), None)
             has_waiting = report.stats.events < len(self._trace.events)  # the newest events are in the reorder buffer
             is_open = is_open and (has_waiting or bool(report.stats.open_traces))
-        documents = self._with_broken([self._pattern(pattern, is_open=is_open) for pattern in patterns], patterns)
+        documents = [self._pattern(pattern, is_open=is_open) for pattern in patterns]
+        documents = self._with_broken(documents, patterns, is_open=is_open)
         following, more_types = list[Document](), 0
         if is_open and deviation is None and not self._route:
             running = {document["name"] for document in documents if document["state"] in ("alive", "waiting")}
@@ -159,7 +164,10 @@ class _Replay:
             keys = self._keys(route)
             listed = {"route_keys": keys[:_SHOWN_KEYS], "more_route_keys": len(keys[_SHOWN_KEYS:])}
             return {**document, "state": "other_key", **listed}
-        report = self._run([pattern], first=self._first(pattern))
+        place = self._trace.first(pattern.version, is_open=is_open)
+        if place == len(self._trace.events) and not is_open:
+            return {**document, "state": "registered_later"}
+        report = self._run([pattern], first=self._first(pattern, is_open=is_open), shown_from=place)
         ending = next(reversed(report.bodies("endings")), None)
         return {
             **document,
@@ -170,14 +178,18 @@ class _Replay:
             "ending": ending and {name: ending[name] for name in _ENDING_MEMBERS if name in ending},
         }
 
-    def _first(self, pattern: TracedPattern) -> int:
-        return self._trace.starts.get((pattern.record.name, pattern.record.version), 0)
+    def _first(self, pattern: TracedPattern, *, is_open: bool) -> int:
+        """Return the index of the first event that a pattern sees: 0 if it continues the version before."""
+        has_begun = pattern.version not in self._trace.migrated
+        return self._trace.first(pattern.version, is_open=is_open) if has_begun else 0
 
     def _keys(self, route: str) -> list[str]:
         keyed = EventBatch.from_events(self._trace.events).keyed_by(self._declaration.attribute_of(route))
         return list(dict.fromkeys(event.key for event in keyed.to_events()))
 
-    def _with_broken(self, documents: Sequence[Document], patterns: Sequence[TracedPattern]) -> list[Document]:
+    def _with_broken(
+        self, documents: Sequence[Document], patterns: Sequence[TracedPattern], *, is_open: bool
+    ) -> list[Document]:
         """Add to each pattern's document how its last partial match ended, if it ended without a match.
 
         Patterns that see too many events are marked as not examined.
@@ -186,7 +198,7 @@ class _Replay:
         for document, pattern in zip(documents, patterns, strict=True):
             is_timed = document["state"] == "alive" and pattern.routed.pattern.has_window
             if document["state"] in ("waiting", "closed") or is_timed:
-                groups.setdefault(self._first(pattern), []).append(pattern)
+                groups.setdefault(self._first(pattern, is_open=is_open), []).append(pattern)
         broken: dict[str, Document] = {}
         unexamined: set[str] = set()
         for first, group in groups.items():
@@ -236,14 +248,20 @@ class _Replay:
         tables = tables_for(self._stores, lookups)
         return stream_plan(declaration or self._declaration, self._constraint_set, pairs, tables=tables)
 
-    def _run(self, patterns: Sequence[TracedPattern], first: int = 0) -> StreamReport:
-        """Match the events again. The patterns see only the events from index ``first`` on."""
+    def _run(self, patterns: Sequence[TracedPattern], first: int = 0, shown_from: int = 0) -> StreamReport:
+        """Match the events again. The patterns see only the events from index ``first`` on.
+
+        The report contains only matches that are found at events from index ``shown_from`` on.
+        """
         names, events = [pattern.record.name for pattern in patterns], EventBatch.from_events(self._trace.events)
         run = StreamRun(self._plan(patterns), follows_all=True, later=names)
         run.feed(events.slice(0, first), route=self._route)
         for name in names:
             run.start(name)
-        run.feed(events.slice(first), route=self._route)
+        if first < shown_from:
+            run.feed(events.slice(first, shown_from - first), route=self._route)
+            run.matched()
+        run.feed(events.slice(max(first, shown_from)), route=self._route)
         if self._trace.newest_us is not None:
             run.pass_time(self._trace.newest_us)
         return run.report(is_open=True)

@@ -208,6 +208,15 @@ def test_open_transactions_say_what_is_left_out(reader, orders, monkeypatch):
     assert "further patterns are" not in reader.text("/transactions?stream=orders")
 
 
+def test_a_transaction_that_is_over_names_patterns_that_were_registered_later(reader, orders):
+    post(orders, "A", "B", "Z")
+    assert orders.post("/patterns", json={"stream": "orders", "text": "PATTERN q EVENT SEQ(A a, B b)"}).is_success
+    reader.submit("/webhooks/none", action="enable")
+    text = reader.text("/transactions/orders/k")
+    assert "Version 1 was registered after this transaction's last event." in text.replace("&#39;", "'")
+    assert text.count("It matched once.") == 1  # the pattern that was registered before
+
+
 def test_a_transaction_says_what_was_not_examined_and_how_many_steps_are_left_out(reader, orders, monkeypatch):
     for name, text in {"one": "SEQ(A a, NOT H h, B b)", "two": "SEQ(A a, B b)", "three": "SEQ(D d, B b)"}.items():
         assert orders.post("/patterns", json={"stream": "orders", "text": f"PATTERN {name} EVENT {text}"}).is_success

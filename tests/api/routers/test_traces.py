@@ -108,6 +108,51 @@ def test_a_pattern_sees_what_comes_after_it(orders, send, patterns):
     assert states(look(orders)) == {"ab": "waiting", "bc": "paused"}
 
 
+def matched(found):
+    return {pattern["name"]: (pattern["state"], pattern["matched"]) for pattern in found["patterns"]}
+
+
+def change(http, name, text, **start):
+    document = {"stream": "orders", "text": f"PATTERN {name} EVENT {text}", **start}
+    assert http.put(f"/v1/patterns/{name}", json=document).status_code == 200
+
+
+def test_a_pattern_has_no_match_in_a_transaction_that_was_over_before(orders, send, patterns):
+    patterns(old="SEQ(A a, B b)")
+    send("ABZ")
+    patterns(new="SEQ(A a, B b)")
+    assert matched(look(orders)) == {"new": ("registered_later", 0), "old": ("closed", 1)}
+    send("AB")
+    assert matched(look(orders)) == {"new": ("alive", 1), "old": ("alive", 1)}
+
+
+@pytest.mark.parametrize("start", [{}, {"start": "migrate"}])
+def test_a_version_has_no_match_in_a_transaction_that_was_over_before(orders, send, patterns, start):
+    patterns(p="SEQ(A a, B b)")
+    send("ABZ")
+    change(orders, "p", "SEQ(A a, B b, Z z)", **start)
+    assert matched(look(orders)) == {"p": ("registered_later", 0)}
+
+
+def test_a_version_that_migrates_has_only_matches_from_its_start_on(orders, send, patterns):
+    patterns(p="SEQ(A a, B b)")
+    send("AB")
+    change(orders, "p", "SEQ(A a, B b) WITHIN 1 h", start="migrate")
+    assert matched(look(orders)) == {"p": ("alive", 0)}
+    send("B")
+    assert matched(look(orders)) == {"p": ("alive", 1)}
+
+
+def test_a_pattern_that_was_paused_keeps_its_matches_in_a_transaction_that_is_over(orders, send, patterns, stores):
+    patterns(p="SEQ(A a, B b)")
+    (shard,) = send("ABZ") or look(orders)["positions"]
+    for action in ("pause", "resume"):
+        orders.post(f"/v1/patterns/p/{action}")
+    assert matched(look(orders)) == {"p": ("closed", 1)}
+    stores.client.xtrim(f"forestall:log:{shard}", maxlen=3, approximate=False)  # without the first start of the pattern
+    assert matched(look(orders))["p"][0] != "registered_later"
+
+
 def test_constraints_count_for_transactions_that_begin_later(orders, send):
     send("A")
     orders.post("/v1/constraints", json={"stream": "orders", "constraints": ["exclusive(A, C)"]})

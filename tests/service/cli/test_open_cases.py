@@ -111,10 +111,18 @@ def test_a_transaction_names_what_ended_patterns_and_where_those_of_further_keys
     [
         ("alive", "p has a partial match, matched once; an earlier partial match was terminated early: H ends it"),
         ("ended", "p is ended, matched once; no further match is possible: H ends it"),
+        ("registered_later", "p version 2 was registered after this transaction's last event"),
     ],
 )
 def test_an_early_termination_says_what_it_terminated(service: Answering, state: str, words: str) -> None:
-    pattern = {"name": "p", "state": state, "matched": 1, "ending": {"reason": "H ends it"}, "broken": None}
+    pattern = {
+        "name": "p",
+        "version": 2,
+        "state": state,
+        "matched": 1,
+        "ending": {"reason": "H ends it"},
+        "broken": None,
+    }
     service.shown = {**SHOWN, "patterns": [pattern]}
     printed = CliRunner().invoke(command, ["show", "orders", "o-17"], env={"COLUMNS": "200"})
     assert words in printed.output
