@@ -64,7 +64,7 @@ class ReshardRefused(ServiceError, code="reshard-refused", fault="caller"):
 
 
 class BackupRefused(ServiceError, code="backup-refused", fault="caller"):
-    """A backup cannot be made or restored now, because the service runs or data exists already."""
+    """A backup cannot be made or restored now: the service runs, data or the file exists, or no data exists."""
 
 
 class BackupDamaged(ServiceError, code="backup-damaged", fault="external"):

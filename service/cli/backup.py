@@ -34,7 +34,10 @@ def _stopped(*, as_it_is: bool) -> Iterator[tuple[Settings, Stores]]:
     """Open the settings and stores of a stopped service. The service cannot be started until the block ends."""
     settings = load_settings()
     configure_logs(settings.log_level)
-    with closing(take_folder(settings.data_dir)), open_stores(settings, as_it_is=as_it_is) as stores:
+    with (
+        closing(take_folder(settings.data_dir, "stop the service first")),
+        open_stores(settings, as_it_is=as_it_is) as stores,
+    ):
         yield settings, stores
 
 

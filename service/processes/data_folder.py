@@ -10,10 +10,10 @@ from service.errors import DataFolderUnusable
 from service.settings import PREFIX
 
 
-def take_folder(folder: Path) -> IO[str]:
+def take_folder(folder: Path, advice: str) -> IO[str]:
     """Lock a data folder until the returned file is closed.
 
-    Raises ``DataFolderUnusable`` if another service uses the folder.
+    Raises ``DataFolderUnusable`` with the advice if another process of a service uses the folder.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -28,6 +28,6 @@ def take_folder(folder: Path) -> IO[str]:
     except BlockingIOError as error:
         lock.close()
         raise DataFolderUnusable(
-            f"the data folder {folder} is in use by another forestall serve; name another with {PREFIX}DATA_DIR"
+            f"the data folder {folder} is in use by another forestall process: {advice}"
         ) from error
     return lock

@@ -162,7 +162,7 @@ class Supervisor:
 
     def start(self) -> None:
         """Start all processes without waiting until they are ready. Raises ``DataFolderUnusable``."""
-        self._lock = take_folder(self.settings.data_dir)
+        self._lock = take_folder(self.settings.data_dir, f"name another folder with {PREFIX}DATA_DIR")
         try:
             self.log_folder.mkdir(exist_ok=True)
         except OSError as error:

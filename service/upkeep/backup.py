@@ -56,8 +56,8 @@ def back_up(settings: Settings, stores: Stores, path: Path, clock: Clock, tell: 
     """Write a backup to a file, which gets its name only when it is complete. An existing file is replaced.
 
     ``tell`` is called with the finished share, up to 1. Raises ``BackupRefused`` if the service runs, if events were
-    appended or matched or results were delivered while the backup was written, if an interrupted restoration must be
-    repeated first, or if a restoration would delete the file.
+    appended or matched or results were delivered while the backup was written, if Redis has no data of a service, if an
+    interrupted restoration must be repeated first, or if a restoration would delete the file.
     """
     _require_outside(settings, path)
     require_stopped(settings, stores, clock, BackupRefused)
@@ -66,6 +66,11 @@ def back_up(settings: Settings, stores: Stores, path: Path, clock: Clock, tell: 
         raise BackupRefused("a backup was being restored and is not complete: restore it again first")
     before = _progress(keyspace)
     keys, files = keyspace.names(), list(_files(settings))
+    if not keys:
+        raise BackupRefused(
+            f"Redis has no data of a service with the data folder {settings.data_dir}, so the backup would be empty: "
+            "set FORESTALL_DATA_DIR and FORESTALL_REDIS_URL as for the service"
+        )
     content = BackupContent(made_us=clock.now_us(), keys=len(keys), files=len(files), states=_place_of_states(settings))
     with writing(path) as out:
         out.write(b"H", [orjson.dumps(asdict(content))])
@@ -91,12 +96,14 @@ def restore(
     """Restore a backup. The service does not start until all contents of the backup are restored.
 
     The file is read to its end before anything is changed. ``tell`` is called with the finished share, up to 1. With
-    ``replace``, existing data is deleted. Raises ``BackupRefused`` if the service runs, if data exists already, if the
-    settings and the backup keep states in different places, or if the file would be deleted. Raises ``FileUnreadable``
-    if an existing file cannot be removed.
+    ``replace``, existing data is deleted. Raises ``BackupRefused`` if the service runs, if the backup is empty, if data
+    exists already, if the settings and the backup keep states in different places, or if the file would be deleted.
+    Raises ``FileUnreadable`` if an existing file cannot be removed.
     """
     _require_outside(settings, path)
     content = look_into(path)
+    if not content.keys:
+        raise BackupRefused(f"{path} contains no data of a service; a restore would only delete the present data")
     require_stopped(settings, stores, clock, BackupRefused)
     if content.states != (place := _place_of_states(settings)):
         raise BackupRefused(

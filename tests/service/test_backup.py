@@ -14,6 +14,7 @@ from service.cli import main
 from service.delivery.digests import close_digest
 from service.errors import BackupDamaged, BackupRefused, FileUnreadable, StoreNewer
 from service.processes.cluster import job_options
+from service.processes.data_folder import take_folder
 from service.stores import Keyspace, RegisteredWebhook, Submission, connect, pattern_draft
 from service.stores.deliveries.webhooks import DigestRules
 from service.stores.heartbeat import STARTING_KEY
@@ -228,8 +229,25 @@ def test_a_file_that_cannot_be_removed_ends_the_restore(settings, stores, monkey
     restore(settings, stores, tmp_path / "file", ignore, clock=HandClock(), replace=False)
 
 
+def test_a_store_without_data_is_not_backed_up(settings, stores, tmp_path):
+    with pytest.raises(BackupRefused, match="so the backup would be empty: set FORESTALL_DATA_DIR and"):
+        back_up(settings, stores, tmp_path / "file", HandClock(), ignore)
+    assert not (tmp_path / "file").exists()
+
+
+def test_a_backup_without_data_replaces_nothing(client, settings, stores, tmp_path):
+    with writing(tmp_path / "file") as out:  # as earlier releases wrote it
+        out.write(b"H", [orjson.dumps({"made_us": 1, "keys": 0, "files": 0, "states": "folder"})])
+    begin(settings, stores)
+    before = content(client)
+    with pytest.raises(BackupRefused, match="file contains no data of a service"):
+        restore(settings, stores, tmp_path / "file", ignore, clock=HandClock(), replace=True)
+    assert content(client) == before
+
+
 def test_a_service_that_runs_is_refused(settings, stores, tmp_path):
     clock = HandClock()
+    begin(settings, stores)
     back_up(settings, stores, tmp_path / "file", clock, ignore)
     stores.heartbeat.beat(clock.now_us())
     clock.forward(4)
@@ -433,7 +451,7 @@ def test_a_damaged_file_changes_nothing(client, settings, stores, tmp_path, name
 @pytest.mark.parametrize("name", [b"checkpoint/../../x", b"/etc/x", b"spark/x", b"snapshots"])
 def test_a_file_outside_of_its_folders_is_refused(settings, stores, tmp_path, name):
     with writing(tmp_path / "file") as out:
-        out.write(b"H", [orjson.dumps({"made_us": 1, "keys": 0, "files": 1, "states": "folder"})])
+        out.write(b"H", [orjson.dumps({"made_us": 1, "keys": 1, "files": 1, "states": "folder"})])
         out.write(b"F", [name, b"x"])
     with pytest.raises(BackupDamaged, match="which none has"):
         restore(settings, stores, tmp_path / "file", ignore, clock=HandClock(), replace=False)
@@ -477,6 +495,7 @@ def test_a_plain_file_named_as_a_checkpoint_stays(settings, stores, tmp_path):
 
 
 def test_states_have_to_be_kept_where_they_were(settings, stores, server_url, tmp_path):
+    begin(settings, stores)
     back_up(settings, stores, tmp_path / "file", HandClock(), ignore)
     elsewhere = settings_for(server_url, data_dir=tmp_path / "data", snapshots="redis")
     with pytest.raises(BackupRefused, match="saved states in a folder, and these settings keep them in Redis"):
@@ -503,8 +522,20 @@ def test_a_restore_that_was_cut_short_is_known_and_done_again(settings, stores, 
 def test_a_file_that_cannot_be_read_or_written_is_named(settings, stores, tmp_path):
     with pytest.raises(FileUnreadable, match="missing cannot be read"):
         look_into(tmp_path / "missing")
+    begin(settings, stores)
     with pytest.raises(FileUnreadable, match="cannot be written"):
         back_up(settings, stores, tmp_path / "no" / "folder", HandClock(), ignore)
+
+
+def test_the_data_of_a_service_that_runs_is_not_backed_up(settings, stores, server_url, monkeypatch, capsys, tmp_path):
+    begin(settings, stores)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FORESTALL_REDIS_URL", server_url)
+    monkeypatch.setenv("FORESTALL_DATA_DIR", str(settings.data_dir))
+    monkeypatch.setattr(sys, "argv", ["forestall", "backup", "file"])
+    with take_folder(settings.data_dir, ""), pytest.raises(SystemExit):
+        main()
+    assert "is in use by another forestall process: stop the service first" in " ".join(capsys.readouterr().err.split())
 
 
 def test_the_commands_say_what_was_done(settings, stores, server_url, monkeypatch, capsys, tmp_path):

@@ -217,7 +217,9 @@ def test_children_end_and_are_started_again_when_their_fork_server_is_killed(sup
 def test_one_data_folder_serves_one_supervisor(supervisor):
     supervisor.start()
     other = Supervisor(supervisor.settings, {}, {})
-    with pytest.raises(DataFolderUnusable, match="is in use by another forestall serve; name another with FORESTALL_"):
+    with pytest.raises(
+        DataFolderUnusable, match="is in use by another forestall process: name another folder with FORESTALL_"
+    ):
         other.start()
     supervisor.stop()
     other.start()

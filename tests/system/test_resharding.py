@@ -72,7 +72,7 @@ def test_a_service_that_was_stopped_goes_on_with_more_shards(tmp_path: Path, mon
             service.client.post("/patterns", {"stream": "orders", "text": pattern.text})
         send(service, parts[:3], 0)
         refused = forestall(folder, "reshard", "--shards", "4")
-        assert (refused.returncode, "is in use by another forestall serve" in refused.stderr) == (2, True)
+        assert (refused.returncode, "is in use by another forestall process" in refused.stderr) == (2, True)
     refused = forestall(folder, "reshard", "--shards", "3")
     assert (refused.returncode, "possible are 4, 6, 8, 10" in refused.stderr) == (2, True), refused.stderr
     done = forestall(folder, "reshard", "--shards", "4")
