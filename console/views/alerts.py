@@ -46,7 +46,7 @@ async def show(page: Page) -> Response:
     alert = await page.get(at("alerts", page.place("id")))
     trace, pattern, (deliveries, unlisted, is_cut) = await all_of(
         _trace(page, alert),
-        allowed(page.get(at("patterns", alert["pattern"]))),
+        allowed(page.get(at("patterns", alert["pattern"], "versions", str(alert["version"])))),
         allowed(_deliveries(page, alert), ([], [], False)),
     )
     events = trace["newest_events"]

@@ -50,6 +50,16 @@ def test_an_alert_is_shown_acknowledged_and_noted(reader, orders, stores):
     assert "Acknowledged by" in text
 
 
+def test_an_alert_shows_the_text_of_its_version(reader, orders, stores):
+    changed = {"stream": "orders", "text": "PATTERN p EVENT SEQ(A a, B b, D d)"}
+    assert orders.put("/patterns/p", json=changed).is_success
+    add_alerts(stores, {"key": "order-1"})
+    text = reader.text(f"/alerts/{0:032x}")
+    assert "version 1" in text
+    assert "(A a, B b)" in text
+    assert "D d" not in text
+
+
 def event(number, kind, **members):
     """An event; those with larger numbers are later."""
     return {"id": f"e{number}", "type": kind, "time": number * 1_000, **members}
