@@ -43,11 +43,19 @@ def _stopped(*, as_it_is: bool) -> Iterator[tuple[Settings, Stores]]:
 
 def backup(
     file: Annotated[Path, typer.Argument(help="The file to write; it contains secrets of webhooks.")],
+    replace: Annotated[bool, typer.Option("--replace", help="Overwrite an existing file, for good.")] = False,
     is_json: AsJson = False,
 ) -> None:
     """Back up a stopped service: Redis, checkpoint and saved states, in one file."""
     with _stopped(as_it_is=True) as (settings, stores), progress_bar(f"writing {file.name}") as (progress, task):
-        content = back_up(settings, stores, file, SystemClock(), lambda share: progress.update(task, completed=share))
+        content = back_up(
+            settings,
+            stores,
+            file,
+            SystemClock(),
+            lambda share: progress.update(task, completed=share),
+            replace=replace,
+        )
     if is_json:
         echo_json({"file": str(file), "keys": content.keys, "files": content.files})
     standard_error.print(

@@ -52,14 +52,18 @@ class BackupContent:
     states: str
 
 
-def back_up(settings: Settings, stores: Stores, path: Path, clock: Clock, tell: Telling) -> BackupContent:
-    """Write a backup to a file, which gets its name only when it is complete. An existing file is replaced.
+def back_up(
+    settings: Settings, stores: Stores, path: Path, clock: Clock, tell: Telling, *, replace: bool = False
+) -> BackupContent:
+    """Write a backup to a file, which gets its name only when it is complete. With ``replace``, the file may exist.
 
     ``tell`` is called with the finished share, up to 1. Raises ``BackupRefused`` if the service runs, if events were
-    appended or matched or results were delivered while the backup was written, if Redis has no data of a service, if an
-    interrupted restoration must be repeated first, or if a restoration would delete the file.
+    appended or matched or results were delivered while the backup was written, if Redis has no data of a service, if
+    the file exists, if an interrupted restoration must be repeated first, or if a restoration would delete the file.
     """
     _require_outside(settings, path)
+    if path.exists() and not replace:
+        raise BackupRefused(f"the file {path} exists already; --replace overwrites it for good")
     require_stopped(settings, stores, clock, BackupRefused)
     keyspace = Keyspace(stores.client)
     if keyspace.is_restoring():

@@ -544,6 +544,8 @@ def test_the_commands_say_what_was_done(settings, stores, server_url, monkeypatc
     monkeypatch.setenv("FORESTALL_DATA_DIR", str(settings.data_dir))
     for arguments, status, words in (
         (["backup", "file"], 0, "keep it from others"),
+        (["backup", "file"], 2, "--replace overwrites it for good"),
+        (["backup", "file", "--replace"], 0, "keep it from others"),
         (["restore", "file"], 2, "--replace deletes it for good"),
         (["restore", "file", "--replace"], 0, "start the service again"),
     ):
