@@ -28,6 +28,7 @@ from .kinds.patterns import (
     CLOSE as CLOSE,
     CLOSED as CLOSED,
     INCIDENT_CHANGES as INCIDENT_CHANGES,
+    SUPPRESSED as SUPPRESSED,
     SUPPRESSION as SUPPRESSION,
     PatternKind as PatternKind,
     alerts_stream as alerts_stream,

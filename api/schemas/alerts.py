@@ -80,6 +80,7 @@ class SuppressedAlertModel(AlertModel):
         "alert.suppressed", description="Distinguishes suppressed alerts from alerts."
     )
     suppressed_by: str = Field(description="Id of the last alert of the group that was not suppressed.")
+    incident_alerts: int | None = Field(None, description="The number of alerts of its incident so far.")
 
 
 class SuppressedAlertCount(WireModel):

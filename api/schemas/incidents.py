@@ -53,7 +53,7 @@ class IncidentModel(WireModel):
     state: IncidentState
     revision: int = Field(description="Counts its changes.")
     opened_at: Time = Field(description="Event time of its first alert.")
-    updated_at: Time = Field(description="Event time of its last change.")
+    updated_at: Time = Field(description="Event time of its last change; a suppressed alert changes only the counts.")
     closed_at: Time | None = Field(description="Event time at which it was closed.")
     closed_by: ClosedByModel | None
     acknowledged: ActedModel | None

@@ -1374,6 +1374,7 @@ class ListedAlert(AlertModel):
 class SuppressedAlertModel(AlertModel):
     type: NotRequired[Literal["alert.suppressed"]]
     suppressed_by: str
+    incident_alerts: NotRequired[int | None]
 
 class NewEmailSink(NewReceiver):
     kind: Literal["email"]

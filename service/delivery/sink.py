@@ -25,7 +25,7 @@ from service.stores import (
     RequestContextStore,
     Writing,
 )
-from shards import ALERT, ANSWER, DEAD_LETTER, INCIDENT_CHANGES, REKEYED, STATS, OutputRow, ResultKind
+from shards import ALERT, ANSWER, DEAD_LETTER, INCIDENT_CHANGES, REKEYED, STATS, SUPPRESSED, OutputRow, ResultKind
 from streams import Clock, EventBatch, parse_time
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ class AlertSink:
         now_us = self._clock.now_us()
         for name in sorted(by_kind, key=list(kinds).index):  # writes alerts before results that refer to them
             self._write(kinds[name], by_kind[name], webhooks, now_us, epoch_id)
+        if suppressed := by_kind.get(SUPPRESSED.name):
+            self._stores.incidents.count_suppressed([row.body for row in suppressed])
 
     def _write(
         self,

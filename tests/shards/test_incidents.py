@@ -107,6 +107,7 @@ def test_incidents_are_those_of_a_plain_evaluation(by: Any, seed: int, shards: i
     assert sorted(one["id"] for one in found["alert"] + found["suppressed-alert"]) == sorted(
         one["id"] for one in plain["alert"]
     )
+    counts = {one["id"]: one["incident_alerts"] for one in found["suppressed-alert"]}
     members: dict[str, list[tuple[str, str]]] = {}
     for one in of_p:
         members.setdefault(one["incident"], []).append((one["detected_at"], one["id"]))
@@ -119,6 +120,7 @@ def test_incidents_are_those_of_a_plain_evaluation(by: Any, seed: int, shards: i
         assert [one["state"] for one in changes] == ["open"] * (len(changes) - 1) + ["closed"]
         alerts = [identity for _, identity in sorted(members[opened["incident"]])]
         quiet = [one for one in alerts if one in suppressed]
+        assert {one: counts.get(one) for one in quiet} == {one: alerts.index(one) + 1 for one in quiet}
         assert (closed["alerts"], closed["suppressed_alerts"], closed["first_alert"]) == (
             len(alerts),
             len(quiet),

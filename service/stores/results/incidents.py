@@ -5,7 +5,7 @@ The shards decide about incidents (ADR 75). The store only applies the changes t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import orjson
@@ -46,7 +46,24 @@ class IncidentStore:
 
         A change has no effect if its revision is older than the stored revision of the incident.
         """
-        incidents = [orjson.loads(body) for body in changes]
+        self._store([orjson.loads(body) for body in changes])
+
+    def count_suppressed(self, suppressed_alerts: Sequence[bytes]) -> None:
+        """Add suppressed alerts, which are JSON objects, to the counts of their open incidents.
+
+        A suppressed alert causes no change of its incident (ADR 75), but has the number of alerts so far.
+        """
+        counts: dict[str, int] = {}
+        for alert in map(orjson.loads, suppressed_alerts):
+            if "incident_alerts" in alert:  # missing in alerts of patterns without incidents
+                counts[alert["incident"]] = max(counts.get(alert["incident"], 0), alert["incident_alerts"])
+        if not counts:
+            return
+        bodies = cast("list[bytes | None]", self._client.hmget(INCIDENTS_KEY, list(counts)))
+        known = [_read(body, name) for name, body in zip(counts, bodies, strict=True) if body is not None]
+        self._store([_counted(incident, counts[incident["incident"]]) for incident in known])
+
+    def _store(self, incidents: Sequence[Mapping[str, Any]]) -> None:
         for first in range(0, len(incidents), _CHUNK):
             chunk = incidents[first : first + _CHUNK]
             arguments = [
@@ -95,6 +112,12 @@ class IncidentStore:
                 if body is not None:
                     yield str(int(number)), _read(body, name.decode())
             start = f"({int(entries[-1][1])}"
+
+
+def _counted(incident: Mapping[str, Any], alerts: int) -> dict[str, Any]:
+    more = max(0, alerts - incident["alerts"])
+    suppressed = incident["suppressed_alerts"] + more
+    return {**incident, "alerts": incident["alerts"] + more, "suppressed_alerts": suppressed}
 
 
 def _read(body: bytes, incident_id: str) -> dict[str, Any]:

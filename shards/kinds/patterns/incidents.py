@@ -65,8 +65,8 @@ class Incidents:
         """Keep the open incidents under another version of the pattern that forms the same groups."""
         self._about["version"], self._closes_after_us = definition.version, closes_after_us
 
-    def id_of(self, group: str) -> str:
-        return self._open[group].id
+    def __getitem__(self, group: str) -> Incident:
+        return self._open[group]
 
     def add(
         self, group: str, time_us: int, alert: Mapping[str, Any], key_hash: int, *, is_suppressed: bool

@@ -39,12 +39,15 @@ SUPPRESSED = replace(
     delivered_as="alert.suppressed",
     is_usual=False,
     is_main=False,
-    members=ALERT.members | {"suppressed_by"},
+    members=ALERT.members | {"suppressed_by", "incident_alerts"},
     same_by=(),
     timed_by="",
     metric=ResultMetric(name="suppressed_alerts", meaning="Suppressed alerts.", labels=_BY_PATTERN),
 )
-"""An alert that was suppressed; ``suppressed_by`` is the id of the earlier alert of its group that suppresses it."""
+"""An alert that was suppressed; ``suppressed_by`` is the id of the earlier alert of its group that suppresses it.
+
+``incident_alerts`` is the number of alerts of its incident so far, if it belongs to one.
+"""
 
 OPENED = ResultKind(
     name="opened-incident",

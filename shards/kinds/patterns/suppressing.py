@@ -108,7 +108,10 @@ class SuppressingOperator(Operator):
         if self._incidents is not None:
             is_suppressed = suppressor is not None
             changes = [*self._incidents.add(group, time_us, alert, key_hash, is_suppressed=is_suppressed)]
-            body = _with(body, INCIDENT, self._incidents.id_of(group))
+            incident = self._incidents[group]
+            body = _with(body, INCIDENT, incident.id)
+            if is_suppressed:
+                body = b'%b,"incident_alerts":%d}' % (body[:-1], incident.alerts)
         return (ALERT, body, changes) if suppressor is None else (SUPPRESSED, _marked(body, suppressor), changes)
 
     def advance_time(self, watermark_us: int) -> Output:

@@ -93,6 +93,40 @@ def test_a_pattern_that_resolves_may_come_first_and_go_last(orders):
     assert orders.get("/v1/streams/p.alerts").status_code == 404
 
 
+def suppress(stores, epoch, *counts, **members):
+    """Writes suppressed alerts of the open incident, which is then of as many alerts."""
+    about = {"type": "alert.suppressed", "stream": "orders", "pattern": "p", "incident": "i1", **members}
+    rows = [
+        sink_row(
+            kind="suppressed-alert",
+            stream="orders",
+            id=f"s{count}",
+            body=orjson.dumps({**about, "id": f"s{count}", "incident_alerts": count}),
+        )
+        for count in counts
+    ]
+    AlertSink(stores, SystemClock())(rows, epoch)
+
+
+def counted(http):
+    incident = http.get("/v1/incidents/i1").json()
+    return incident["revision"], incident["alerts"], incident["suppressed_alerts"]
+
+
+def test_suppressed_alerts_are_counted_at_once_in_an_open_incident(opened, stores):
+    suppress(stores, 2, 2, 3)
+    assert counted(opened) == (1, 3, 2)
+    suppress(stores, 3, 2)  # a repetition of an earlier one
+    suppress(stores, 4, 7, incident="unknown")
+    write(stores, epoch=5)
+    assert counted(opened) == (1, 3, 2)
+    write(stores, "updated", 6, revision=2, alerts=5, suppressed_alerts=3)
+    assert counted(opened) == (2, 5, 3)
+    suppress(stores, 7, 4, 6)
+    assert counted(opened) == (2, 6, 4)
+    assert opened.get("/v1/incidents?state=open").json()["items"][0]["alerts"] == 6
+
+
 def test_the_newest_change_is_listed(opened, stores):
     write(stores, "closed", 2, revision=3, state="closed", closed_at="2026-01-01T02:00:00Z", closed_by={"how": "time"})
     write(stores, "updated", 3, revision=2, alerts=2)

@@ -1,18 +1,22 @@
 --! keys: incidents, order, number, examined
 --! args: kept, rest*
 -- Stores changes of incidents. ``rest``: for each change the incident, its revision and its record; a change that is
--- not newer than the stored one has no effect. Beyond ``kept`` incidents, the oldest closed ones are removed. A call
+-- not newer than the stored one, and does not count more alerts in the same revision, has no effect. Beyond ``kept`` incidents, the oldest closed ones are removed. A call
 -- examines 1,000 incidents; if too few of them are closed, the next call continues after the number in ``examined``.
 local most_examined = 1000
 local function stored(id)
   local record = redis.call('HGET', incidents, id)
   return record and cjson.decode(record).incident
 end
+local function is_newer(revision, record, known)
+  return known.revision < revision
+    or known.revision == revision and known.alerts < cjson.decode(record).incident.alerts
+end
 for at = 1, #rest, 3 do
   local id, revision, record = rest[at], tonumber(rest[at + 1]), rest[at + 2]
   local known = stored(id)
   if not known then redis.call('ZADD', order, redis.call('INCR', number), id) end
-  if not known or known.revision < revision then redis.call('HSET', incidents, id, record) end
+  if not known or is_newer(revision, record, known) then redis.call('HSET', incidents, id, record) end
 end
 local beyond = redis.call('ZCARD', order) - tonumber(kept)
 if beyond > 0 then
