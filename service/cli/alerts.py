@@ -44,7 +44,7 @@ def list_alerts(
     ] = False,
     limit: AtMost = 100,
 ) -> None:
-    """List alerts, the newest first."""
+    """List alerts, the last found first; the printed times are event times."""
     for alert in client.alerts.list(
         stream=stream,
         pattern=pattern,

@@ -50,6 +50,12 @@ def test_an_alert_is_shown_acknowledged_and_noted(reader, orders, stores):
     assert "Acknowledged by" in text
 
 
+def test_lists_of_alerts_name_their_order(reader, orders, stores):
+    add_alerts(stores, {"key": "order-1"})
+    assert "The last found first. <i>Detected</i> is an event time." in reader.text("/alerts")
+    assert "the last found first, with event times" in reader.text("/")
+
+
 def test_an_alert_shows_the_text_of_its_version(reader, orders, stores):
     changed = {"stream": "orders", "text": "PATTERN p EVENT SEQ(A a, B b, D d)"}
     assert orders.put("/patterns/p", json=changed).is_success
