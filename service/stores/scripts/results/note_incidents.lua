@@ -1,8 +1,9 @@
 --! keys: incidents, order, number, examined
 --! args: kept, rest*
 -- Stores changes of incidents. ``rest``: for each change the incident, its revision and its record; a change that is
--- not newer than the stored one, and does not count more alerts in the same revision, has no effect. Beyond ``kept`` incidents, the oldest closed ones are removed. A call
--- examines 1,000 incidents; if too few of them are closed, the next call continues after the number in ``examined``.
+-- not newer than the stored one, and does not count more alerts in the same revision, has no effect. Beyond ``kept``
+-- incidents, the oldest closed ones are removed. A call examines 1,000 incidents; if too few of them are closed, the
+-- next call continues after the number in ``examined``.
 local most_examined = 1000
 local function stored(id)
   local record = redis.call('HGET', incidents, id)
