@@ -20,7 +20,6 @@ from nfa.sql.program import Program, build_program
 from nfa.sql.syntax import Clause, Constant, SkipRule
 from nfa.sql.table import SortedTable, integers_of, unit_of
 from nfa.sql.time_sums import refuse_large_sums
-from nfa.syntax import NOWHERE
 from streams import zeros_of
 
 MOST_STEPS = 1_000_000_000
@@ -148,8 +147,8 @@ def _within(clause: Clause, table: SortedTable) -> int:
     """Return WITHIN in the unit in which the column of ORDER BY is compared."""
     if clause.within is None:
         return int(tables.LONGEST)
-    column = table.column(clause.order[0].column) if clause.order else None
-    kind = "nothing" if column is None else kind_of(column.type)
+    column = table.column(clause.order[0].column)
+    kind = kind_of(column.type)
     match clause.within:
         case Constant(value=timedelta() as length) if kind == "time":
             size = length // timedelta(microseconds=1) * (1_000 if unit_of([column]) == "ns" else 1)
@@ -164,7 +163,7 @@ def _within(clause: Clause, table: SortedTable) -> int:
             "within",
             "WITHIN takes a positive INTERVAL beside ORDER BY a time, or a positive whole number beside ORDER BY a "
             f"whole number; here ORDER BY has {kind}",
-            clause.order[0].position if clause.order else NOWHERE,
+            clause.order[0].position,
         )
     return min(size, int(tables.LONGEST))
 

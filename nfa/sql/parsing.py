@@ -160,6 +160,8 @@ def _clause(tree: Branch) -> Clause:
             "an exclusion {- -} and WITH UNMATCHED ROWS contradict each other",
             position_of(parts["pattern"]),
         )
+    if "within" in parts and "order" not in parts:
+        raise PatternRefused("within", "WITHIN needs ORDER BY a time or a whole number", position_of(parts["within"]))
     return Clause(
         partition=tuple(map(_sort, trees_of(parts["partition"]))) if "partition" in parts else (),
         order=tuple(map(_sort, trees_of(parts["order"]))) if "order" in parts else (),

@@ -55,6 +55,12 @@ REFUSED = [
 TEXTS = [
     ("SELECT * FROM t", "line 1, column 16: the text ends; expected '.' or MATCH_RECOGNIZE"),
     ("SELECT * FROM t GROUP BY n", "line 1, column 17: unexpected 'GROUP'; GROUP BY is not supported here"),
+    ("SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A)) GROUP BY n", "column 47: unexpected 'GROUP'; GROUP BY is not"),
+    ("SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A)) HAVING n > 1", "column 47: unexpected 'HAVING'; HAVING is not"),
+    (
+        "SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A) WITHIN INTERVAL '1' HOUR)",
+        "line 1, column 46: WITHIN needs ORDER BY a time or a whole number",
+    ),
     ("SELECT * FROM (SELECT 1)", "line 1, column 15: unexpected '('"),
     ("SELECT * FROM t MATCH_RECOGNIZE (INITIAL PATTERN (A))", "INITIAL is not supported: begin the pattern with ^"),
     ("SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A) DEFINE A AS n == 1)", "unexpected '=='; equal is one ="),
