@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -13,9 +13,9 @@ from forestall.match_result import LocalMatchResult
 from forestall.reading import ColumnNames, event_id_type, kinds_in
 from forestall.row_columns import OUTPUTS
 from forestall.rules import ConstraintsLike, ModelLike, PatternLike, constraints_of, model_of, patterns_of, tables_of
-from nfa import Pattern, Prune, require_key
-from service import RunRules, StreamRun, WorkflowUse, exercises_of, follow_model, strangers
-from streams import EventBatch, KeyForm, StreamDeclaration, key_names, listed
+from nfa import Prune, require_key
+from service import RunRules, StreamRun, WorkflowUse, exercises_of, follow_model
+from streams import KeyForm, StreamDeclaration, key_names, listed
 from streams.compiling import compile_kernels
 from streams.readers import batch_of_table, columns_read
 
@@ -115,13 +115,8 @@ class Matching:
             events=batch,
             model=self.model,
             outputs=self.outputs,
-            notices=(*self.notices, *_stranger_notices(rules.patterns, batch)),
+            notices=(*self.notices, *rules.event_notices(batch)),
         )
-
-
-def _stranger_notices(patterns: Sequence[Pattern], batch: EventBatch) -> Iterator[str]:
-    """Yield a notice for each type or attribute that a pattern names but no event has."""
-    return (f"{pattern.name}: {notice.placed}" for pattern, notice in strangers(patterns, batch))
 
 
 def _declaration(stream: Mapping[str, Any] | None, key: KeyForm | None) -> StreamDeclaration:

@@ -102,7 +102,6 @@ from .registering.joining import Derived as Derived
 from .registering.operators import OperatorLibrary as OperatorLibrary
 from .registering.registration import Registration as Registration
 from .registering.reports import ConstraintReport as ConstraintReport, PatternReport as PatternReport
-from .registering.strangers import strangers as strangers
 from .registering.tables import (
     CalendarLibrary as CalendarLibrary,
     CalendarReport as CalendarReport,

@@ -47,11 +47,11 @@ from service.errors import FileUnreadable
 from service.projects import SUSPENSIONS, LocalProject, Results, read_project
 from service.registering.reports import joined_with
 from service.runs import RunPlan, measured_of, numbers_of, results_of, row_text, unkeyed_of, waiting_of
-from service.runs.run_rules import constraint_notices, pattern_notices
+from service.runs.run_rules import RunRules, constraint_notices, pattern_notices
 from service.runs.stream_report import WorkflowUse
 from service.settings import load_settings
 from shards import RESULT_KINDS, OperatorSuspended, RoundPlan, likeness, read_suppression, routed
-from streams import KeyForm, LatenessChange, StreamDeclaration
+from streams import EventBatch, KeyForm, LatenessChange, StreamDeclaration
 from streams.readers import read_batch
 from streams.readers import reading_of as reading_of_stream
 
@@ -135,7 +135,9 @@ def backtest(
         is_open=is_open,
     )
     _check(question)
-    result = _result({_STREAM: _history(context.params, key_form, stream)}, plan_of(question), cores, limit, output)
+    histories = {_STREAM: _history(context.params, key_form, stream)}
+    result = _result(histories, plan_of(question), cores, limit, output)
+    _tell_strangers(question, histories)
     _report(result, use, limit, output, is_json=is_json)
 
 
@@ -199,9 +201,7 @@ def _notices(project: LocalProject, histories: Mapping[str, History], result: Ba
     unkeyed = unkeyed_of(project.plan, _counts(result))
     if not is_small(histories):  # Spark has read the events
         return merged(project.notices, unkeyed)
-    events = {
-        name: [read_batch(file, history.options) for file in history.files] for name, history in histories.items()
-    }
+    events = {name: _batches_of(history) for name, history in histories.items()}
     return merged(project.notices, unkeyed, project.event_notices(events))
 
 
@@ -301,6 +301,20 @@ def _check(question: Question) -> None:
         standard_error.notice(notice)
     for notice in () if question.constraint_set is None else constraint_notices(patterns, question.constraint_set):
         standard_error.notice(notice)
+
+
+def _tell_strangers(question: Question, histories: Mapping[str, History]) -> None:
+    """Print notices about names that no event has, unless Spark has read the events."""
+    if not is_small(histories):
+        return
+    patterns = [parse_pattern(tried.text) for tried in question.patterns]
+    rules = RunRules(patterns=patterns, declaration=question.declaration, own=question.constraint_set)
+    for notice in rules.event_notices(EventBatch.joined(_batches_of(histories[_STREAM]))):
+        standard_error.notice(notice)
+
+
+def _batches_of(history: History) -> list[EventBatch]:
+    return [read_batch(file, history.options) for file in history.files]
 
 
 def _with_ends(

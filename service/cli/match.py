@@ -41,7 +41,7 @@ from streams.tables import TableDeclaration, TableRefused, Tables, ValueType, ke
 
 if TYPE_CHECKING:
     from constraints import ConstraintSet
-    from nfa import Overflow, Pattern
+    from nfa import Overflow
     from service import RunRules, StreamReport, WorkflowUse
 
 
@@ -153,7 +153,8 @@ def match(
         standard_error.notice(notice)
     reader_options = merged_options(reading_of(key_form, times, timing, lifecycle=lifecycle), context.params)
     batch, dropped = _read(events, reader_options, rules)
-    tell_strangers(patterns, batch)
+    for notice in rules.event_notices(batch):
+        standard_error.notice(notice)
     run = service.StreamRun(rules.plan, lists=lists)
     with progress_bar("matching") as (progress, task):
         run.feed(batch, lambda done: progress.update(task, completed=done / len(batch)))
@@ -185,12 +186,6 @@ def _read(events: Path, options: ReaderOptions, rules: RunRules) -> tuple[EventB
     dropped: list[int] = []
     batch = read_event_batch(events, replace(options, on_dropped=dropped.append), rules.read)
     return batch, sum(dropped)
-
-
-def tell_strangers(patterns: Sequence[Pattern], events: EventBatch) -> None:
-    """Print notices of types and attributes that patterns name but no event has."""
-    for pattern, notice in service.strangers(patterns, events):
-        standard_error.notice(f"{pattern.name}: {notice.placed}")
 
 
 def event_time(lateness: Any, late: Late, idle_timeout: float | None) -> StreamDeclaration:

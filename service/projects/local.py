@@ -20,7 +20,7 @@ from service.projects.resources import Form, Wanted
 from service.projects.streams import ConstraintSets, Following, Streams, Workflows
 from service.projects.tables import Calendars, ReferenceTables, table_of
 from service.registering.joining import Derived, effective_set
-from service.registering.strangers import constrained_types, strangers
+from service.registering.strangers import constrained_types, misspelt_ends_in, strangers
 from service.runs import EVENTS, InlineRun, Results, RunPlan
 from shards import (
     KINDS_BY_NAME,
@@ -109,7 +109,7 @@ class LocalProject:
     def event_notices(
         self, events: Mapping[str, Sequence[EventBatch]], *, is_example: bool = False
     ) -> dict[str, list[str]]:
-        """Return warnings, by pattern, about names and comparisons that do not fit the given events.
+        """Return warnings, by pattern or stream, about names and comparisons that do not fit the given events.
 
         A name is reported if no event of the stream has it. A comparison is reported if it is null for some events.
         Types are not checked on derived streams. If ``is_example``, the events are a small example. Then a missing name
@@ -122,6 +122,8 @@ class LocalProject:
             notices = strangers(patterns, batch, further_types=further_types, is_example=is_example)
             for pattern, notice in notices:
                 by_pattern.setdefault(pattern.name, []).append(notice.placed)
+            if ends := misspelt_ends_in(self.streams[name], self.plan.sets[name], batch):
+                by_pattern.setdefault(name, []).extend(ends)
         return by_pattern
 
     def derived_events(self, results: Results) -> dict[str, list[EventBatch]]:

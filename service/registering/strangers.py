@@ -63,6 +63,33 @@ def strangers(
             yield pattern, notice
 
 
+def misspelt_ends(ends: Collection[str], known: Collection[str], where: str) -> list[str]:
+    """Return notices about end events that are no known types, but are similar to one that is no end event.
+
+    An end event without a similar type is not reported, because an event that ends transactions may simply not have
+    occurred yet. ``where`` completes the message, for example ``in these events``.
+    """
+    others = {*known}.difference(ends)
+    return [
+        f"the end event {name}{suggestion} is none of the event types {where}, so no transaction ends with it"
+        for name in sorted({*ends}.difference(known))
+        if (suggestion := did_you_mean(name, others))
+    ]
+
+
+def misspelt_ends_in(
+    declaration: StreamDeclaration, constraint_set: ConstraintSet | None, events: EventBatch
+) -> list[str]:
+    """Return notices about end events of a stream, and of its own constraints, that are similar to types in events."""
+    if not len(events):
+        return []
+    ends, known = {*declaration.end_events}, {*_types_of(events), *declaration.event_types}
+    if constraint_set is not None:
+        ends |= constraint_set.own.end_events
+        known |= _followed_types(constraint_set)
+    return misspelt_ends(ends, known, "in these events")
+
+
 def _of_attributes(pattern: Pattern, attributes: _Attributes, *, is_example: bool) -> Iterator[Notice]:
     read: dict[tuple[tuple[str, ...], tuple[str, ...]], Attribute] = {}
     for attribute, step_types in attributes_by_types(pattern):
@@ -120,6 +147,13 @@ def unfollowed_types(pattern: Pattern, constraint_set: ConstraintSet, further_ty
         for notice in unknown_types(pattern, known_types, source)
         if known_types and (letters or "did you mean" in notice.message)
     ]
+
+
+def _followed_types(constraint_set: ConstraintSet) -> frozenset[str]:
+    """Return the types that constraints name otherwise than as end events, and those of the workflow."""
+    process = constraint_set.process
+    names = (name for part in (*constraint_set.constraints, *constraint_set.rules) for name in part.names)
+    return frozenset(map(constraint_set.type_of, names)).union(() if process is None else process.types)
 
 
 def constrained_types(constraint_set: ConstraintSet) -> frozenset[str]:

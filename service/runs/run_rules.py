@@ -8,10 +8,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from nfa import Pattern, PatternRefused, Prune, TraceEnds, attributes_by_types, build_query, key_notices
+from service.registering.strangers import misspelt_ends_in, strangers
 from service.runs.plan import RunPlan
 from service.runs.stream_run import stream_plan
 from shards import RoutedPattern, read_suppression, routed
-from streams import StreamDeclaration, places_of
+from streams import EventBatch, StreamDeclaration, places_of
 from streams.tables import Tables
 
 if TYPE_CHECKING:
@@ -83,6 +84,12 @@ class RunRules:
                 [routed_pattern.pattern for routed_pattern in self._routed if not routed_pattern.route],
                 self.constraint_set,
             )
+
+    def event_notices(self, events: EventBatch) -> Iterator[str]:
+        """Yield notices about types, attributes and end events that no event has, and about comparisons."""
+        for pattern, notice in strangers(self.patterns, events):
+            yield f"{pattern.name}: {notice.placed}"
+        yield from misspelt_ends_in(self.declaration, self.own, events)
 
     @cached_property
     def _routed(self) -> Sequence[RoutedPattern]:

@@ -210,6 +210,26 @@ def test_what_no_event_has_is_noticed(call, files: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["--end", "Cancl"], ["Cancl (did you mean Cancel?)"]),
+        (["--constraints", "ends.yaml"], ["Cansel (did you mean Cancel?)"]),
+        (["--constraints", "rules.yaml", "--end", "Shipp"], ["Shipp (did you mean Ship?)"]),
+        (["--end", "Cancel", "--end", "Cancelled", "--end", "Nothing"], []),
+    ],
+)
+def test_a_misspelt_end_event_is_noticed(call, files: Path, arguments: list[str], names: list[str]) -> None:
+    (files / "ends.yaml").write_text("end: [Cansel]\n")
+    for command in ("match", "backtest"):
+        status, _, err = call(command, "--pattern", "any.pattern", "--events", "events.jsonl", *arguments)
+        assert status == 0
+        assert [line for line in err.splitlines() if "end event" in line] == [
+            f"notice: the end event {name} is none of the event types in these events, so no transaction ends with it"
+            for name in names
+        ]
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
         "match --pattern any.pattern --events events.jsonl --json",

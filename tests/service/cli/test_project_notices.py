@@ -86,6 +86,16 @@ def test_types_that_the_project_knows_and_events_of_derived_streams_are_no_notic
         assert (status, notices_of(err)) == (0, [])
 
 
+def test_a_misspelt_end_event_of_a_stream_is_noticed(call, project):
+    stream = "{kind: stream, name: s, key: data.k, end_events: [Logn, Logout]}\n"
+    words = project(documents(stream, p="Login a"))
+    start = "notice: s: the end event Logn (did you mean Login?) is none of the event types in these events"
+    for command in (("run",), ("backtest", "--project")):
+        status, _, err = call(*command, *words)
+        (notice,) = notices_of(err)
+        assert (status, notice) == (0, f"{start}, so no transaction ends with it")
+
+
 @pytest.mark.parametrize(
     ("text", "events", "notice"),
     [
