@@ -11,17 +11,25 @@ from api.locations import creation, give_location
 from api.requests.filters import WantedPart
 from api.requests.idempotency import IdempotentRoute
 from api.requests.preconditions import Preconditions, give_tag
-from api.schemas.streams import NewStream, StreamChanges, StreamDetail, StreamList, StreamModel, StreamRemoval
+from api.schemas.streams import (
+    DeclaredStream,
+    NewStream,
+    StreamChanges,
+    StreamDetail,
+    StreamList,
+    StreamModel,
+    StreamRemoval,
+)
 from api.services import Served
 from service import stream_usage
 
 router = APIRouter(prefix="/streams", tags=["streams"], route_class=IdempotentRoute)
 
 
-@router.post("", **creation("Declare a stream", "It was already declared with the same members.", StreamModel))
+@router.post("", **creation("Declare a stream", "It was already declared with the same members.", DeclaredStream))
 def declare_stream(
     stream: NewStream, services: Served, response: Response, preconditions: Preconditions
-) -> StreamModel:
+) -> DeclaredStream:
     """Declare a stream: its correlation key, event types, ends of transactions, and event time.
 
     The members that determine how events are read cannot be changed later. Event time and the ends of transactions can
@@ -32,7 +40,7 @@ def declare_stream(
     give_location(response, "streams", stream.name)
     record = services.stores.registry.stream_with_schemas(stream.name)
     give_tag(response, record)
-    return StreamModel.of(record)
+    return DeclaredStream.of(record, warnings=services.registration.end_warnings(record.declaration.name))
 
 
 @router.get("", summary="List the streams")
@@ -60,7 +68,7 @@ def get_stream(stream: str, services: Served, response: Response) -> StreamDetai
 @router.patch("/{stream}", summary="Change a stream")
 def change_stream(
     stream: str, changes: StreamChanges, services: Served, response: Response, preconditions: Preconditions
-) -> StreamModel:
+) -> DeclaredStream:
     """Change the members of a declaration that may change, for later events. Omitted members do not change.
 
     With ``schemas: check``, an event that violates the schema of its type is rejected. The answer lists the event, and
@@ -74,7 +82,7 @@ def change_stream(
         stream, changes.to_domain(), preconditions, is_checked=_checked(changes)
     )
     give_tag(response, record)
-    return StreamModel.of(record)
+    return DeclaredStream.of(record, warnings=services.registration.end_warnings(record.declaration.name))
 
 
 @router.delete("/{stream}", summary="Delete a stream")

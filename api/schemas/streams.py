@@ -218,6 +218,12 @@ class StreamModel(_StreamMembers):
         )
 
 
+class DeclaredStream(StreamModel):
+    """A stream that was declared or changed, with warnings about probable mistakes."""
+
+    warnings: list[str] = Field([], description="End events that are probably misspelt event types.")
+
+
 class LatenessSeen(WireModel):
     """The measured lags of the newest events of a stream."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -139,6 +140,7 @@ def add_stream(
     )
     declaration = client.post("/streams", body)
     client.say(declaration, f"the stream {name} is declared, with the key {key_text(declaration['key'])}")
+    _warn(client, declaration)
 
 
 @streams.command("change")
@@ -166,7 +168,14 @@ def change_stream(
         **{member: seconds_of(member, text) for member, text in durations.items()},
         **without_none(late=late, end_events=[] if end == [NONE] else end, description=description),
     }
-    client.say(client.patch(f"/streams/{part(name)}", body), f"the stream {name} is changed")
+    declaration = client.patch(f"/streams/{part(name)}", body)
+    client.say(declaration, f"the stream {name} is changed")
+    _warn(client, declaration)
+
+
+def _warn(client: Caller, declaration: Mapping[str, Any]) -> None:
+    for warning in () if client.is_json else declaration["warnings"]:
+        standard_error.warning(printable(warning))
 
 
 @streams.command("punctuate")

@@ -1466,6 +1466,9 @@ class AlertDetail(ListedAlert):
 AlertList: TypeAlias = Page[ListedAlert]
 SuppressedAlertList: TypeAlias = Counted[SuppressedAlertModel, SuppressedAlertCount]
 
+class DeclaredStream(StreamModel):
+    warnings: NotRequired[list[str]]
+
 class StreamDetail(StreamModel):
     producers: NotRequired[list[str]]
     consumers: NotRequired[list[str]]

@@ -20,7 +20,7 @@ from service.projects.resources import Form, Wanted
 from service.projects.streams import ConstraintSets, Following, Streams, Workflows
 from service.projects.tables import Calendars, ReferenceTables, table_of
 from service.registering.joining import Derived, effective_set
-from service.registering.strangers import constrained_types, misspelt_ends_in, strangers
+from service.registering.strangers import constrained_types, misspelt_ends, strangers, types_of
 from service.runs import EVENTS, InlineRun, Results, RunPlan
 from shards import (
     KINDS_BY_NAME,
@@ -122,7 +122,8 @@ class LocalProject:
             notices = strangers(patterns, batch, further_types=further_types, is_example=is_example)
             for pattern, notice in notices:
                 by_pattern.setdefault(pattern.name, []).append(notice.placed)
-            if ends := misspelt_ends_in(self.streams[name], self.plan.sets[name], batch):
+            constraint_set, types = self.plan.sets[name], types_of(batch)
+            if ends := misspelt_ends(self.streams[name], constraint_set, types, "in these events"):
                 by_pattern.setdefault(name, []).extend(ends)
         return by_pattern
 

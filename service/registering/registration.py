@@ -28,7 +28,7 @@ from service.registering.inspection import PatternInspection, inspect_pattern, i
 from service.registering.on_stream import OnStream, StreamRules
 from service.registering.reports import PatternReport, pattern_warnings
 from service.registering.requirements import Requirements
-from service.registering.strangers import require_declared, unfollowed_types
+from service.registering.strangers import misspelt_ends, require_declared, unfollowed_types
 from service.registering.tables import require_lookups, tables_for
 from service.runtime import Stores
 from service.settings import Settings
@@ -38,6 +38,7 @@ from service.stores import (
     Checks,
     Condition,
     ConstraintsDraft,
+    EventFilter,
     OperatorDraft,
     RegisteredConstraints,
     RegisteredPattern,
@@ -51,6 +52,7 @@ from streams import Clock, StreamDeclaration, WorkBudget
 from streams.tables import Tables
 
 _INSPECTIONS_KEPT = 16
+_NEWEST = 500
 
 
 class Registration:
@@ -98,6 +100,17 @@ class Registration:
 
         now_us = self._clock.now_us()
         return self._stores.registry.change_stream(name, changed, now_us, condition, is_checked=is_checked)
+
+    def end_warnings(self, stream: str) -> list[str]:
+        """Return warnings about end events of a stream that are probably misspelt.
+
+        Known types are those of its declaration, constraints, workflow and schemas, and of its newest events.
+        """
+        declaration = self._stores.registry.stream(stream)
+        of_stream = EventFilter(stream=stream, since_ms=self._stores.registry.since_ms(stream))
+        newest = self._stores.event_pages(of_stream, None, _NEWEST).items
+        types = {*self._stores.registry.event_types.all(stream), *(event["type"] for event in newest)}
+        return misspelt_ends(declaration, self._rules(declaration).constraint_set, types, "of the stream")
 
     def remove_stream(self, name: str, condition: Condition = ANY, *, is_cascading: bool = False) -> list[StreamUse]:
         """Remove a stream at the current end of the log, together with its hourly counts. Its results are kept.

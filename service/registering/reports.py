@@ -10,6 +10,7 @@ from constraints import ConstraintSet, QueryCheck, check_set
 from nfa import MAX_REASONED, Pattern, PatternRefused, is_coarse, parse_pattern, unknown_types
 from service.registering.inspection import is_explained
 from service.registering.on_stream import OnStream, StreamRules
+from service.registering.strangers import misspelt_ends
 from shards import RoutedPattern
 from streams import StreamDeclaration, key_text
 
@@ -79,7 +80,8 @@ def undeclared_ends(source: str, constraint_set: ConstraintSet, declaration: Str
 def constraint_warnings(rules: StreamRules, patterns: Sequence[RegisteredPattern]) -> tuple[str, ...]:
     """Return warnings about a constraint set, and about registered patterns that can never match under the set.
 
-    There are also warnings about patterns that would wait forever for the end of a trace.
+    There are also warnings about patterns that would wait forever for the end of a trace, and about end events that are
+    probably misspelt.
     """
     warnings, endless = [warning.text for warning in check_set(rules.constraint_set)], []
     for pattern in patterns:
@@ -91,7 +93,8 @@ def constraint_warnings(rules: StreamRules, patterns: Sequence[RegisteredPattern
             on_stream.ends.check(on_stream.pattern)
         except PatternRefused as refusal:
             endless.append(f"the pattern {pattern.name} stays registered and waits for ever: {refusal.message}")
-    return (*warnings, *endless)
+    source = "of the stream's constraints and workflow"
+    return (*warnings, *endless, *misspelt_ends(rules.declaration, rules.constraint_set, (), source))
 
 
 _LAST_ITERATIONS = (

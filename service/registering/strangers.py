@@ -49,7 +49,7 @@ def strangers(
     """
     if not len(events):
         return
-    types = _types_of(events)
+    types = types_of(events)
     attributes, kinds_read = _Attributes(events), KindsRead()
     for pattern in patterns:
         if further_types is not None:
@@ -63,31 +63,24 @@ def strangers(
             yield pattern, notice
 
 
-def misspelt_ends(ends: Collection[str], known: Collection[str], where: str) -> list[str]:
-    """Return notices about end events that are no known types, but are similar to one that is no end event.
-
-    An end event without a similar type is not reported, because an event that ends transactions may simply not have
-    occurred yet. ``where`` completes the message, for example ``in these events``.
-    """
-    others = {*known}.difference(ends)
-    return [
-        f"the end event {name}{suggestion} is none of the event types {where}, so no transaction ends with it"
-        for name in sorted({*ends}.difference(known))
-        if (suggestion := did_you_mean(name, others))
-    ]
-
-
-def misspelt_ends_in(
-    declaration: StreamDeclaration, constraint_set: ConstraintSet | None, events: EventBatch
+def misspelt_ends(
+    declaration: StreamDeclaration, constraint_set: ConstraintSet | None, further_types: Collection[str], where: str
 ) -> list[str]:
-    """Return notices about end events of a stream, and of its own constraints, that are similar to types in events."""
-    if not len(events):
-        return []
-    ends, known = {*declaration.end_events}, {*_types_of(events), *declaration.event_types}
+    """Return notices about end events of a stream and of its own constraints that are unknown but similar to a type.
+
+    Known types are ``further_types``, those of the declaration, and those of constraints and workflow. An end event
+    without a similar type is not reported, because an event that ends transactions may simply not have occurred yet.
+    ``where`` completes the message, for example ``in these events``.
+    """
+    ends, known = {*declaration.end_events}, {*further_types, *declaration.event_types}
     if constraint_set is not None:
         ends |= constraint_set.own.end_events
         known |= _followed_types(constraint_set)
-    return misspelt_ends(ends, known, "in these events")
+    return [
+        f"the end event {name}{suggestion} is none of the event types {where}, so no transaction ends with it"
+        for name in sorted(ends - known)
+        if (suggestion := did_you_mean(name, known - ends))
+    ]
 
 
 def _of_attributes(pattern: Pattern, attributes: _Attributes, *, is_example: bool) -> Iterator[Notice]:
@@ -111,7 +104,7 @@ def _of_attributes(pattern: Pattern, attributes: _Attributes, *, is_example: boo
             )
 
 
-def _types_of(events: EventBatch) -> list[str]:
+def types_of(events: EventBatch) -> list[str]:
     """Return the types in events. The first events are searched first, because they usually have all types."""
     for codes in (events.type_codes[:_FIRST], events.type_codes):
         is_present = np.bincount(codes, minlength=len(events.type_names)) > 0

@@ -5,7 +5,7 @@ import pytest
 
 from constraints import ContradictoryConstraints, InvalidConstraints, UnsatisfiablePattern, parse_constraints
 from nfa import KeyMismatch, PatternRefused, parse_pattern, pattern_to_json
-from service import Registration
+from service import Intake, Registration
 from service.errors import PatternTooLong, StreamMissing, UnknownConstraints, UnknownPatternName, UnknownStream
 from service.registering import on_stream
 from service.registering.inspection import inspect_pattern
@@ -204,6 +204,24 @@ def test_types_that_a_stream_does_not_declare_are_refused(registration, event, m
     assert message in str(caught.value)
     assert caught.value.reason == "unknown-type"
     assert not register_pattern(registration, "tickets", "PATTERN p EVENT SEQ(opened o, _ a)").warnings
+
+
+def test_an_end_event_like_a_known_type_is_warned_of(registration, stores, settings, clock):
+    registration.change_stream("orders", {"end_events": ("Fnish", "Clsed", "Cancl", "Nothing", "Z")})
+    assert not registration.end_warnings("orders")
+    report = registration.constraint_sets.upload("orders", ["exclusive(Finish, Cancelled)"])
+    text = (
+        "the end event Fnish (did you mean Finish?) is none of the event types of the stream's constraints and workflow"
+    )
+    assert f"{text}, so no transaction ends with it" in report.warnings
+    stores.registry.event_types.put("orders", "Closed", {}, 0)
+    event = {"id": "1", "type": "Cancel", "time": 1, "data": {"order": {"id": "a"}}}
+    assert Intake(stores.log, stores.registry, settings.limits, clock).ingest("orders", [event]).accepted == 1
+    assert [warning.partition(" is none")[0] for warning in registration.end_warnings("orders")] == [
+        "the end event Cancl (did you mean Cancel?)",
+        "the end event Clsed (did you mean Closed?)",
+        "the end event Fnish (did you mean Finish?)",
+    ]
 
 
 def test_types_like_those_that_are_known_are_warned_of(registration, stores):

@@ -68,6 +68,15 @@ def test_a_stream_is_changed(call, service, at):
     assert "write 5 min, seconds, none, or auto" in err
 
 
+def test_a_misspelt_end_event_of_a_stream_is_warned_of(call, service, at):
+    send_events(service, "s", [Event(id="f", type="FinishOrder", time_us=1, key="k", data={})], "batch")
+    status, out, err = call("streams", "change", "s", "--end", "FinshOrder", *at)
+    assert (status, out.strip()) == (0, "the stream s is changed")
+    assert err.startswith("warning: the end event FinshOrder (did you mean FinishOrder?) is none of the event types")
+    _, _, err = call("streams", "change", "s", "--end", "FinishOrder", *at)
+    assert not err
+
+
 def test_a_lateness_may_be_measured(call, service, at):
     status, _, _ = call("streams", "change", "s", "--lateness", "auto:at_most=10min,start=5", *at)
     assert (status, service.get("/streams/s")["lateness"]["at_most_s"]) == (0, 600)
