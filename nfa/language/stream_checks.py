@@ -15,6 +15,8 @@ from nfa.syntax import (
     Both,
     Call,
     Comparison,
+    Conjunction,
+    Disjunction,
     Expression,
     Item,
     Node,
@@ -72,7 +74,7 @@ def warnings_of(
     The arguments are those of ``check_stream``.
     """
     notices = list(_unbounded(pattern.event, pattern)) if not pattern.has_window else []
-    if not pattern.has_window and not has_trace_end:
+    if not pattern.has_window and not has_trace_end and _waits(pattern.event):
         notices.append(
             Notice(
                 "no-within",
@@ -97,6 +99,27 @@ def awaited_types(pattern: Pattern) -> frozenset[str]:
 
 def _is_endless(item: Item) -> bool:
     return item.gap is None or item.gap.within_us is None
+
+
+def _waits(node: Node) -> bool:
+    """Check whether a partial match of a part may wait for the next event without a limit of time.
+
+    A part of one step has no partial matches.
+    """
+    match node:
+        case Atom():
+            return False
+        case Repeat():
+            return node.max != 1 or _waits(node.of)
+        case Disjunction():
+            return any(map(_waits, node.parts))
+        case Conjunction():
+            return node.within_us is None
+    if node.within_us is not None:
+        return False
+    first = next((place for place, item in enumerate(node.items) if item.of is not None), 0)
+    later = [item for item in node.items[first + 1 :] if item.of is not None or item is node.items[-1]]
+    return any(map(_is_endless, later)) or any(map(_waits, node.parts))
 
 
 def _decided_by_closing(pattern: Pattern) -> Iterator[Notice]:

@@ -233,3 +233,24 @@ def test_warnings(text: str, codes: list[tuple[str, int]]) -> None:
 def test_no_within_without_an_end_of_trace_is_a_warning() -> None:
     assert notices("SEQ(A a, B b)", has_trace_end=False) == [("no-within", 21)]
     assert notices("SEQ(A a, B b) WITHIN 1 s", has_trace_end=False) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "is_warned"),
+    [
+        ("A a", False),
+        ("A|B a [v > 3]", False),
+        ("OR(A a, B b)", False),
+        ("SEQ(NOT B, A a)", False),
+        ("SEQ(A a, WITHIN 1 h B b)", False),
+        ("SEQ(A a, NOT C, WITHIN 1 h B b)", False),
+        ("SEQ(A a, WITHIN 1 h NOT B)", False),
+        ("OR(A a, SEQ(B b, C c))", True),
+        ("SEQ(A a, WITHIN 1 h B b, NOT D, C c)", True),
+        ("SEQ(A a, WITHIN 1 h B{2} b)", True),
+        ("A{2} a", True),
+        ("AND(A a, B b)", True),
+    ],
+)
+def test_no_within_is_a_warning_only_where_partial_matches_may_wait(text: str, is_warned: bool) -> None:
+    assert [code for code, _ in notices(text, has_trace_end=False)] == ["no-within"] * is_warned
