@@ -28,7 +28,7 @@ _CHANGED: Final = (
 )
 _MOST_DRAWN: Final = 500
 _MOST_VERSIONS: Final = 20
-_SAMPLE: Final = 500
+SAMPLE: Final = 500
 _EXAMPLE: Final = "PATTERN name\nEVENT SEQ(First a, Second b)\n"
 _NEW: Final[Mapping[str, Any]] = {
     "stream": None,
@@ -161,7 +161,7 @@ async def _past(page: Page, stream: str | None) -> dict[str, Any]:
     events, first = await all_of(
         *(
             allowed(page.get(path, age_s=30.0, **parameters), {"items": []})
-            for parameters in ({"limit": _SAMPLE}, {"limit": 1, "after": "0"})
+            for parameters in ({"limit": SAMPLE}, {"limit": 1, "after": "0"})
         )
     )
     attributes: dict[str, set[str]] = {}

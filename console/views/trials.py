@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from starlette.responses import JSONResponse, Response
@@ -9,28 +10,37 @@ from starlette.responses import JSONResponse, Response
 from console.calls import at, reason_of
 from console.charts import histogram
 from console.page import Page, all_of, rendered
-from console.views.patterns import show_draft
+from console.views.patterns import SAMPLE, show_draft
 from forestall import ApiError, ServiceUnreachable
 
 _KEPT_ALERTS: Final = 1_000
 _SHOWN: Final = 100
 _MOST_EVENTS: Final = 100_000
-_OF_THE_SAMPLE: Final = "in these events"  # ends warnings about the sample, which is one event for a check
+_OF_THE_SAMPLE: Final = "in these events"  # in warnings about types that the sample lacks
 
 
 async def check(page: Page) -> Response:
     """Check the editor's text. Return JSON: the error with line and column, or warnings."""
     form = await page.form()
     try:
-        trial = await _dry_run(page, form, 1)
+        trial = await _dry_run(page, form, SAMPLE)
     except ApiError as refusal:
         problem = refusal.problem
         where = {"line": problem.get("line"), "column": problem.get("column")}
         return JSONResponse({"error": _without_place(reason_of(refusal)), **where})
     except ServiceUnreachable as error:
         return JSONResponse({"error": str(error), "line": None, "column": None})
-    warnings = [warning for warning in trial["warnings"] if _OF_THE_SAMPLE not in warning]
-    return JSONResponse({"error": None, "warnings": warnings})
+    return JSONResponse({"error": None, "warnings": _certain(trial["warnings"])})
+
+
+def _certain(warnings: Sequence[str]) -> list[str]:
+    """Return warnings without those about types that are only rare, or that another warning names."""
+    places = {warning.partition(": ")[0] for warning in warnings if _OF_THE_SAMPLE not in warning}
+    return [
+        warning
+        for warning in warnings
+        if _OF_THE_SAMPLE not in warning or ("did you mean" in warning and warning.partition(": ")[0] not in places)
+    ]
 
 
 def _without_place(text: str) -> str:
@@ -74,6 +84,19 @@ async def begin_backtest(page: Page) -> Response:
     return page.go(at("backtests", backtest["id"]))
 
 
+async def _reasons(page: Page, backtest: Mapping[str, Any]) -> list[str]:
+    """Return the warnings about a pattern for which a backtest has found no match, from the newest events."""
+    variants = backtest["result"]["variants"] if backtest["result"] else ()
+    if any(variant["alerts"] for variant in variants if variant["name"] == "pattern"):
+        return []
+    forms = [{"text": pattern["text"], "stream": backtest["stream"]} for pattern in backtest["patterns"]]
+    try:
+        trials = [await _dry_run(page, form, SAMPLE) for form in forms]
+    except ApiError:  # the stream may have changed since
+        return []
+    return [warning for trial in trials for warning in trial["warnings"]]
+
+
 async def show_backtest(page: Page) -> Response:
     """Render a backtest: its progress, then the alerts that the new pattern adds and loses."""
     backtest = await page.get(at("backtests", page.place("id")))
@@ -86,6 +109,7 @@ async def show_backtest(page: Page) -> Response:
         title="Backtest",
         backtest=backtest,
         alerts=alerts[:_SHOWN],
+        warnings=await _reasons(page, backtest) if backtest["state"] == "done" else [],
         charted=len(alerts),
         kept=backtest["result"]["alerts_kept"] if backtest["result"] else 0,
         found_chart=histogram((alert["detected_at"] for alert in alerts if alert["change"] != "lost"), "matches"),

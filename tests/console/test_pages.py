@@ -347,6 +347,29 @@ def test_the_check_says_where_a_pattern_is_wrong(reader, orders):
     assert good.json() == {"error": None, "warnings": []}
 
 
+def test_the_check_and_a_backtest_without_matches_name_what_no_event_has(reader, orders, stores):
+    event = {"id": "1", "type": "GenerateQuote", "time": "2026-01-01T00:00:00Z", "data": {"totalPrice": 3}}
+    for number in range(2):
+        orders.post("/events?stream=orders", json=[{**event, "id": str(number), "subject": "k"}]).raise_for_status()
+    text = "PATTERN q EVENT SEQ(GenerateQuote q [totlPrice > 200], GenrateQuote g, Rare r)"
+    form = {"token": reader.token(), "stream": "orders", "text": text}
+    event_type, attribute = reader.submit_raw("/trials/check", **form).json()["warnings"]
+    assert "GenrateQuote (did you mean GenerateQuote?) is none of the event types in these events" in event_type
+    assert "no event of the type GenerateQuote has totlPrice (did you mean totalPrice?)" in attribute
+    asked = {"stream": "orders", "pattern": text, "source": {"log": True}}
+    for alerts in (0, 1):
+        backtest = orders.post("/backtests", json=asked).json()["id"]
+        numbers = "timeouts endings deviations corrections dead_letters released open_traces peak_held"
+        measured = dict.fromkeys([*numbers.split(), "peak_state_bytes", "busy_s"], 0)
+        by_name = {"alerts_by_pattern": {}, "dead_letters_by_code": {}}
+        variants = [{"name": "pattern", "alerts": alerts, **measured, **by_name}]
+        summary = {"events": 2, "variants": variants, "comparisons": [], "alerts_kept": 0, "read_s": 1.0}
+        summary |= {"first_time": None, "last_time": None, "match_s": 2.0}
+        stores.backtests.keep_result(backtest, summary, [])
+        stores.backtests.advance(backtest, ("queued",), status="done", progress=1.0)
+        assert ("did you mean totalPrice?" in reader.text(f"/backtests/{backtest}")) == (alerts == 0)
+
+
 def test_dead_letters_are_sent_again(reader, orders):
     orders.post("/events?stream=orders", json=[{"id": "bad"}])
     letter = orders.get("/dead-letters").json()["items"][0]["id"]
