@@ -166,7 +166,7 @@ class Page:
         try:
             await call
         except ApiError as refusal:
-            self.session.notify(reason_of(refusal), is_error=True)
+            self.session.notify(reason_of(refusal), "bad")
             return self.go(path)
         return self.go(path, done)
 

@@ -8,7 +8,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from console.calls import Api
 from console.formats import plural
@@ -19,12 +19,15 @@ _MOST_SESSIONS = 1_000
 _MOST_NOTICES = 5
 
 
+NoticeKind: TypeAlias = Literal["ok", "warn", "bad"]
+
+
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A message for the next page: what was done, or why it was refused."""
+    """A message for the next page: what was done (``ok``), a warning, or why it was refused (``bad``)."""
 
     text: str
-    is_error: bool = False
+    kind: NoticeKind = "ok"
 
 
 @dataclass(slots=True)
@@ -50,9 +53,9 @@ class Session:
         """Return whether the key has a scope."""
         return scope in self.scopes or "admin" in self.scopes
 
-    def notify(self, text: str, *, is_error: bool = False) -> None:
+    def notify(self, text: str, kind: NoticeKind = "ok") -> None:
         """Add a message for the next page."""
-        self.notices.append(Notice(text, is_error))
+        self.notices.append(Notice(text, kind))
         if len(self.notices) > _MOST_NOTICES:
             del self.notices[0]
             self.dropped_notices += 1

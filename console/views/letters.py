@@ -49,7 +49,7 @@ async def replay(page: Page) -> Response:
     if letter is not None:
         path = at("dead-letters", letter)
         result = await page.api.send("POST", f"{path}/replay")
-        page.session.notify(_outcome(result), is_error=not result["is_accepted"])
+        page.session.notify(_outcome(result), "ok" if result["is_accepted"] else "bad")
         return page.go(path)
     filters = {"stream": form.get("stream"), "code": form.get("code")}
     stream, code = filters["stream"], filters["code"]

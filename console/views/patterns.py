@@ -194,7 +194,7 @@ async def save(page: Page) -> Response:
         is_changed = name is not None and refusal.code == "precondition-failed"
         return await show_draft(page, name, form, _CHANGED.format(name) if is_changed else reason_of(refusal))
     for warning in registered["warnings"]:
-        page.session.notify(f"Warning: {warning}")
+        page.session.notify(f"Warning: {warning}", "warn")
     return page.go(
         at("patterns", registered["name"]), f"{registered['name']} is registered as version {registered['version']}."
     )

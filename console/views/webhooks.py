@@ -142,7 +142,7 @@ async def act(page: Page) -> Response:
         text = f"status {result['http_status']}" if result["http_status"] else result["error"] or "written"
         page.session.notify(
             f"The test message was {_delivered(result)}: {text}, {span(result['duration_s'])}.",
-            is_error=not result["is_delivered"],
+            "ok" if result["is_delivered"] else "bad",
         )
         return page.go(path)
     if action == "redeliver":

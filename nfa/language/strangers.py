@@ -16,19 +16,27 @@ from streams.tables import Lookup
 
 
 def unknown_types(
-    pattern: Pattern, known: Collection[str], where: str, suggested: Collection[str] | None = None
+    pattern: Pattern,
+    known: Collection[str],
+    where: str,
+    suggested: Collection[str] | None = None,
+    *,
+    has_others: bool = False,
 ) -> list[Notice]:
     """Return a notice for each unknown event type in a step, including negated steps, in the order of the text.
 
     ``known`` has all event types that can occur. ``where`` completes the message, for example ``of the events here``.
-    ``suggested`` has the types that a notice may suggest, or is None for the known types.
+    ``suggested`` has the types that a notice may suggest, or is None for the known types. With ``has_others``, events
+    of unknown types may occur, too.
     """
     choices = known if suggested is None else suggested
+    condition = " unless events of other types occur" if has_others else ""
     return [
         Notice(
             "unknown-type",
             f"{name}{did_you_mean(name, choices)} is none of the event types {where}, so this "
-            + ("can never match" if is_positive else "forbids nothing"),
+            + ("can never match" if is_positive else "forbids nothing")
+            + condition,
             atom.position,
         )
         for atom, is_positive in all_atoms_of(pattern.event)

@@ -127,7 +127,8 @@ def require_declared(pattern: Pattern, declaration: StreamDeclaration) -> None:
 def unfollowed_types(pattern: Pattern, constraint_set: ConstraintSet, further_types: Collection[str]) -> list[str]:
     """Return warnings about types of a pattern that are probably misspelt.
 
-    A type is probably misspelt if it is not in the workflow, or if it is similar to a known type. ``further_types`` are
+    A type is probably misspelt if it is not in the workflow, or if it is similar to a known type. These are no errors,
+    because events of other types than those of a workflow may occur and do not deviate. ``further_types`` are
     known types besides those of the constraints, such as types with schemas.
     """
     process = constraint_set.process
@@ -137,7 +138,7 @@ def unfollowed_types(pattern: Pattern, constraint_set: ConstraintSet, further_ty
     source = "of the stream's workflow" if letters else "of the stream's constraints, workflow and schemas"
     return [
         notice.placed
-        for notice in unknown_types(pattern, known_types, source)
+        for notice in unknown_types(pattern, known_types, source, has_others=True)
         if known_types and (letters or "did you mean" in notice.message)
     ]
 

@@ -347,6 +347,17 @@ def test_the_check_says_where_a_pattern_is_wrong(reader, orders):
     assert good.json() == {"error": None, "warnings": []}
 
 
+def test_a_warning_about_a_registered_pattern_is_no_message_of_success(reader, orders):
+    orders.post("/constraints?stream=orders", json=[{"prior": ["Order", "CancelOrder"]}]).raise_for_status()
+    text = "PATTERN q EVENT SEQ(Order o, CancelOrdr c) WITHIN 1 h"
+    reader.submit("/editor", stream="orders", text=text, severity="high", constraints="on", state="active")
+    page = reader.text("/patterns/q")
+    assert re.search(
+        r'<p class="banner warn" role="alert">Warning: [^<]*CancelOrdr \(did you mean CancelOrder\?\)', page
+    )
+    assert '<p class="banner ok" role="status">q is registered as version 1.' in page
+
+
 def test_the_check_and_a_backtest_without_matches_name_what_no_event_has(reader, orders, stores):
     event = {"id": "1", "type": "GenerateQuote", "time": "2026-01-01T00:00:00Z", "data": {"totalPrice": 3}}
     for number in range(2):
