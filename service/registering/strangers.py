@@ -94,12 +94,15 @@ def _of_attributes(pattern: Pattern, attributes: _Attributes, *, is_example: boo
                 yield _of_list(attribute, items)
             continue
         name = ".".join(path)
-        suggestion = did_you_mean(name, attributes.names(step_types) - named)
+        names = attributes.names(step_types)
+        suggestion = did_you_mean(name, names - named)
+        is_like_alias = attribute.of is None and len(path) > 1 and path[0] not in names
+        no_alias = f", and {path[0]} is not an alias that is known here" if is_like_alias else ""
         source = f"of the type {listed(step_types)}" if step_types else "here"
         if suggestion or not is_example:
             yield Notice(
                 "unknown-attribute",
-                f"no event {source} has {name}{suggestion}, so it is null everywhere",
+                f"no event {source} has {name}{suggestion}{no_alias}, so it is null everywhere",
                 attribute.position,
             )
 

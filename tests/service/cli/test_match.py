@@ -209,6 +209,15 @@ def test_what_no_event_has_is_noticed(call, files: Path) -> None:
     ]
 
 
+def test_a_prefix_that_is_no_alias_is_noticed_as_such(call, files: Path) -> None:
+    (files / "p.pattern").write_text("PATTERN p EVENT SEQ(Quote q [price.net > 1], Cancel c [qu.price > 3])")
+    _, _, err = call("match", "--pattern", "p.pattern", "--events", "events.jsonl")
+    assert [line.partition("no event")[2] for line in err.splitlines() if "null everywhere" in line] == [
+        " of the type Quote has price.net (did you mean price?), so it is null everywhere",
+        " of the type Cancel has qu.price, and qu is not an alias that is known here, so it is null everywhere",
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "names"),
     [
