@@ -34,7 +34,7 @@ async def check(page: Page) -> Response:
 
 
 def _certain(warnings: Sequence[str]) -> list[str]:
-    """Return warnings without those about types that are only rare, or that another warning names."""
+    """Leave out warnings about types that may only be rare, and types of other warnings."""
     places = {warning.partition(": ")[0] for warning in warnings if _OF_THE_SAMPLE not in warning}
     return [
         warning

@@ -372,7 +372,7 @@ def test_the_check_and_a_backtest_without_matches_name_what_no_event_has(reader,
         backtest = orders.post("/backtests", json=asked).json()["id"]
         numbers = "timeouts endings deviations corrections dead_letters released open_traces peak_held"
         measured = dict.fromkeys([*numbers.split(), "peak_state_bytes", "busy_s"], 0)
-        by_name = {"alerts_by_pattern": {}, "dead_letters_by_code": {}}
+        by_name: dict[str, dict[str, int]] = {"alerts_by_pattern": {}, "dead_letters_by_code": {}}
         variants = [{"name": "pattern", "alerts": alerts, **measured, **by_name}]
         summary = {"events": 2, "variants": variants, "comparisons": [], "alerts_kept": 0, "read_s": 1.0}
         summary |= {"first_time": None, "last_time": None, "match_s": 2.0}
