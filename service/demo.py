@@ -105,9 +105,9 @@ class Demo:
             self.say("comparing")
             result = self._result(client, received, events, unpruned)
             if self.stay is not None:
-                self.say("for the console: the aggregate steps, and orders late-0 to late-23, most of which stay open")
                 follow_process(client, STREAM)
-                leave_open(client, STREAM, events[-1].time_us)
+                first, *_, last = leave_open(client, STREAM, events[-1].time_us)
+                self.say(f"for the console: the aggregate steps, and orders {first} to {last}, most of which stay open")
                 self.stay(result, demo_service)
             return result
 
@@ -188,8 +188,11 @@ def _endings(client: Client) -> dict[str, int]:
 
 
 def _examples(client: Client, most: int = 5) -> tuple[str, ...]:
+    """Return reasons of terminations before the end of the transaction, one of each pattern and constraints."""
     examples: dict[str, str] = {}
     for ending in client.endings.list(most=500):
+        if ending["form"] == "end":
+            continue
         text = f"{ending['pattern']} {ending['key']}: {ending['reason']}"
         examples.setdefault(f"{ending['pattern']} {ending['constraints']}", text)
     return tuple(examples.values())[:most]

@@ -60,8 +60,11 @@ def follow_process(client: Client, stream: str) -> None:
     client.request("PUT", "/workflows/order", query={"stream": stream}, body=MODEL, headers=headers)
 
 
-def leave_open(client: Client, stream: str, after_us: int) -> None:
-    """Send only the first events of some orders, so that these orders remain open at different steps."""
+def leave_open(client: Client, stream: str, after_us: int) -> list[str]:
+    """Send only the first events of some orders, so that these orders remain open at different steps.
+
+    Return the keys of the orders, in the order of their numbers.
+    """
     settings = SimulationSettings(
         traces=_OPEN_ORDERS, concurrent=_OPEN_ORDERS, start_us=after_us, interval_us=60_000_000, key_prefix="late-"
     )
@@ -72,3 +75,4 @@ def leave_open(client: Client, stream: str, after_us: int) -> None:
         if count <= _FEWEST_EVENTS + int(event.key.removeprefix(settings.key_prefix)) % 12:
             events.append(event)
     send_events(client, stream, events, "showcase")
+    return sorted(sent, key=lambda key: (len(key), key))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain, repeat
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -10,8 +11,10 @@ import pytest
 
 from service.client import Client
 from service.delivery.receiver import Received
-from service.demo import PATTERNS, Demo
+from service.demo import PATTERNS, Demo, _examples
+from service.showcase import leave_open
 
+CONSOLE = Path(__file__).parents[2] / "docs" / "console.md"
 ORDERS, EXPECTED = 4, 3
 
 
@@ -55,3 +58,16 @@ def test_the_patterns_are_printed():
     demo = Demo(orders=ORDERS, on_alert=lambda _: None, on_progress=lambda *_: None, say=messages.append)
     demo._register(cast(Client, client), "http://h")
     assert messages[1:] == list(PATTERNS.values())
+
+
+def test_examples_of_early_terminations_leave_out_ends_of_transactions():
+    members = {"pattern": "EP1", "key": "order-1", "constraints": ["c"]}
+    endings = [{**members, "form": form, "reason": form} for form in ("end", "p2")]
+    client = SimpleNamespace(endings=SimpleNamespace(list=lambda **_: endings))
+    assert _examples(cast(Client, client)) == ("EP1 order-1: p2",)
+
+
+def test_the_documented_open_orders_are_those_of_the_demo(monkeypatch):
+    monkeypatch.setattr("service.showcase.send_events", lambda *_: None)
+    first, *_, last = leave_open(cast(Client, None), "orders", 0)
+    assert f"`{first}` to `{last}`" in CONSOLE.read_text()
