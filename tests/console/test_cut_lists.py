@@ -204,6 +204,10 @@ def test_open_transactions_say_what_is_left_out(reader, orders, monkeypatch):
     assert "has 51 events, the newest 1 of them a; waits for B b or 2 further steps" in text
     assert "7 further patterns are not listed." in text
     assert "B 9 further types were not examined." in text
+    case["may_follow"] = {"possible_types": [], "excluded_types": []}
+    assert "nothing is excluded" in reader.text("/transactions?stream=orders")
+    case["may_follow"] = {"possible_types": [], "excluded_types": ["C"]}
+    assert "nothing is excluded" not in reader.text("/transactions?stream=orders")
     case["patterns"].append({"name": "q", "state": "waiting", "furthest": None})  # those that are left out wait, too
     assert "further patterns are" not in reader.text("/transactions?stream=orders")
 

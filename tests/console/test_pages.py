@@ -450,6 +450,10 @@ def test_incidents_are_listed_by_state_and_closed_on_request(reader, orders, sto
     assert "The incident will be closed" in reader.text("/incidents")
 
 
+def test_reasons_of_endings_do_not_claim_that_nothing_matched(reader, orders):
+    assert "in transactions with a match or without" in reader.text("/patterns/p")
+
+
 def test_the_overview_counts_by_hour_however_many_alerts_there_are(reader, orders, stores):
     add_alerts(stores, *({"detected_at": f"2025-12-31T2{number % 3}:00:00Z"} for number in range(900)))
     text = reader.text("/")
