@@ -42,7 +42,7 @@ derived_events = _listing(
     "/derived-events",
     "derived event",
     "derived events",
-    ("time", "into:stream", "type", "key", "pattern"),
+    ("time", "stream", "into", "type", "key", "pattern"),
 )
 deviations = _listing(
     "Deviations reported by the running service: transactions that break their constraints.",

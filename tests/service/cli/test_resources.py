@@ -295,6 +295,25 @@ def test_reasons_of_early_terminations_have_the_same_names_in_every_command(run,
     assert (found["form"], found["chain"], found["atom"]) == ("p2", "exclusive(A, B)", "UseRemoteStock r")
 
 
+def test_derived_events_show_the_stream_by_which_they_are_filtered(run, printed, stores, clock):
+    printed("streams", "add", "orders")
+    made = {"type": "B", "time": "2026-01-01T00:00:00Z", "key": "k", "data": {}, "rekeyed": False}
+    body = {
+        "id": "d",
+        "stream": "orders",
+        "into": "shipped",
+        "pattern": "late",
+        "version": 1,
+        "source_key": "k",
+        **made,
+    }
+    AlertSink(stores, clock)([sink_row(kind="derived", stream="orders", id="d", body=orjson.dumps(body))], 1)
+    assert run("derived-events", "list", "--stream", "orders")[1].splitlines() == [
+        "time                  stream  into     type  key  pattern",
+        "2026-01-01T00:00:00Z  orders  shipped  B     k    late",
+    ]
+
+
 def test_a_suspended_pattern_says_why_and_is_resumed(run, printed, stores):
     printed("streams", "add", "orders")
     printed("patterns", "add", PATTERN, "--stream", "orders")
