@@ -39,9 +39,10 @@ def warnings(body: JoinBody) -> list[str]:
         return []
     power = "²" if len(inputs) == _PAIR else f" to the power of {len(inputs)}"
     outcomes = "results" if body.where is None else "combinations to ask 'where' about"
+    example = "0" if body.waits else "'unknown'"  # with wait: auto, events with other keys are dead letters
     text = (
         f"Nothing bounds how many events of one key {_listed(inputs)} have at a time, so n events of each make up to "
-        f"n{power} {outcomes}. A key that many events share, such as 'unknown', suspends the join by its limits "
+        f"n{power} {outcomes}. A key that many events share, such as {example}, suspends the join by its limits "
         "('results'). closed_by: unique, {last: N} or a shorter window bounds them."
     )
     return [text]

@@ -180,6 +180,7 @@ def _print_measured(stats: Mapping[str, Any]) -> None:
         for alias, entry in inputs.items():
             words = f"disorder {entry['disorder']}, closing key {entry['closing_key']}, "
             words += counted(entry["late"], "late event")
+            words = words if entry["arrived"] else "no event has a whole number as key"
             typer.echo(printable(f"waiting  {name}  {alias}: {words}"))
 
 

@@ -62,6 +62,7 @@ class InlineRun:
         self._later: dict[str, tuple[str, PatternOn]] = {}
         self._rows: list[RowBlock] = []
         self._letters: Counter[tuple[str, str]] = Counter()
+        self._reasons: dict[tuple[str, str], str] = {}  # of the first dead letter of each stream and code
         self._waits = any(operator.body.get("wait") for operator in plan.operators)
         for stream, record in plan.records():
             if isinstance(record, PatternOn) and record.name in later:
@@ -137,7 +138,11 @@ class InlineRun:
     def losses(self) -> dict[str, str]:
         """A sentence for each stream with late events or dead letters. Read it after ``results``."""
         late, letters = self.late, self.dead_letters
-        return {name: _loss(late.get(name, {}), letters.get(name, {})) for name in sorted({*late, *letters})}
+        reasons = {
+            name: [f"{number} {code} ({self._reasons[name, code]})" for code, number in counts.items()]
+            for name, counts in letters.items()
+        }
+        return {name: _loss(late.get(name, {}), reasons.get(name, [])) for name in sorted({*late, *letters})}
 
     @property
     def waiting(self) -> dict[str, Mapping[str, Mapping[str, Any]]]:
@@ -158,8 +163,9 @@ class InlineRun:
     def results(self, *, is_open: bool) -> Results:
         """Finish the run, and return its results. If ``is_open``, transactions continue after the last event."""
         rows = self.rows(is_open=is_open)
-        letters = (orjson.loads(row.body) for row in rows if row.kind == DEAD_LETTER.name)
+        letters = [orjson.loads(row.body) for row in rows if row.kind == DEAD_LETTER.name]
         self._letters = Counter((letter["stream"], letter["code"]) for letter in letters)
+        self._reasons = {(letter["stream"], letter["code"]): letter["reason"] for letter in reversed(letters)}
         return results_of(self._plan, ((row.kind, orjson.loads(row.body)) for row in rows))
 
 
@@ -227,11 +233,11 @@ def _late_by_action(measures: Mapping[str, int | None]) -> dict[str, int]:
     return {action: number for name, action in _LATE.items() if (number := measures.get(name))}
 
 
-def _loss(late: Mapping[str, int], letters: Mapping[str, int]) -> str:
+def _loss(late: Mapping[str, int], letters: Sequence[str]) -> str:
     parts = []
     if late:
         actions = ", ".join(f"{number} {action.replace('_', '-')}" for action, number in late.items())
         parts.append(f"late events: {actions}; a larger lateness of the stream waits longer for them")
     if letters:
-        parts.append("dead letters: " + ", ".join(f"{number} {code}" for code, number in letters.items()))
+        parts.append(f"dead letters: {', '.join(letters)}")
     return "; ".join(parts)

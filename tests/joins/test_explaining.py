@@ -61,6 +61,11 @@ def test_three_inputs_with_both() -> None:
     )
 
 
+def test_the_key_of_many_events_is_a_whole_number_where_keys_must_be() -> None:
+    assert "such as 0, suspends" in explained(ONE, OTHER, wait="auto")[-1]
+    assert "such as 'unknown', suspends" in explained(ONE, OTHER, window="2 s")[-1]
+
+
 @pytest.mark.parametrize("emit", ["each", "on_close"])
 def test_every_input_has_a_sentence(emit: str) -> None:
     returned = {"n": "count(p)"} if emit == "on_close" else {"x": "id(o)"}

@@ -29,7 +29,7 @@ from joins import (
     value_at,
 )
 from shards.hosts.trace_ends import TraceEnds
-from shards.kinds.joins.rows import refused_letters
+from shards.kinds.joins.rows import own_key, refused_letters
 from shards.kinds.joins.ruled_out import RuledOut
 from shards.kinds.joins.sources import WAIT, source_of
 from shards.operators import NO_OUTPUT, Host, KeyChoice, Observation, Origin, Output, Result, SavedHost
@@ -49,6 +49,7 @@ from streams import (
     attribute_path,
     column_of,
     key_of,
+    key_text,
     pieces_of,
     place_for,
     texts_of,
@@ -72,6 +73,7 @@ class Merged:
         into: The inner stream of the join's merged events.
         is_rekeyed: Whether the log carries the events to the shards of their keys.
         refused: Events that are not passed on because their keys are not whole numbers.
+        key_path: The attribute with the key, such as ``data.order``. Empty for the correlation key.
     """
 
     operator: tuple[str, int]
@@ -79,6 +81,7 @@ class Merged:
     is_rekeyed: bool
     events: EventBatch
     refused: EventBatch | None = None
+    key_path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,7 @@ class MergedOutput(Output):
         """Yield the re-keyed events, and a dead letter for each refused event."""
         for merged in self.found:
             if merged.refused is not None:
-                yield from refused_letters(merged.refused, merged.operator, origin)
+                yield from refused_letters(merged.refused, merged.operator, merged.key_path, origin)
             if merged.is_rekeyed and len(merged.events):
                 yield ResultRows.rekeyed(merged.into, merged.events)
 
@@ -387,6 +390,7 @@ class JoinInputHost(Host):
             is_rekeyed=not is_here,
             events=events,
             refused=None if body.get("silent") else refused,
+            key_path=_key_path(body),
         )
 
     def _watched(
@@ -405,6 +409,12 @@ class JoinInputHost(Host):
         self.refused[name] += len(unusable_rows)
         is_bare = (marks == _CLOSING) & batch.lacks_key_text
         return np.flatnonzero(is_whole | is_bare), batch.take(unusable_rows) if len(unusable_rows) else None
+
+
+def _key_path(body: Mapping[str, Any]) -> str:
+    if "keyless" in body:
+        return key_text(body["keyless"])
+    return "" if body["path"] is None else ".".join(["data", *body["path"]])
 
 
 def _name_of(body: Mapping[str, Any]) -> str:
@@ -450,7 +460,7 @@ def _keyed_by(
     keys = [key_of(value_at(event_attributes, path)) for event_attributes in attributes]
     is_unkeyed = is_event & np.array([key is None for key in keys], np.bool_)
     for row in np.flatnonzero(is_unkeyed).tolist():
-        keys[row] = _own_key(alias, columns.column("id")[row].as_py())
+        keys[row] = own_key(alias, columns.column("id")[row].as_py())
     rows = np.array([row for row, key in enumerate(keys) if key is not None], np.intp)
     keyed = _with_keys(batch, rows, [key for key in keys if key is not None])
     return keyed, rows, is_unkeyed[rows]
@@ -470,7 +480,7 @@ def _without_key(body: Mapping[str, Any], batch: EventBatch) -> EventBatch:
             keyless_rows.append(row)
     rows = np.array(keyless_rows, np.intp)
     ids = batch.columns.column("id").take(column_of(rows)).to_pylist()
-    return _with_keys(batch, rows, [_own_key(body["alias"], event_id) for event_id in ids])
+    return _with_keys(batch, rows, [own_key(body["alias"], event_id) for event_id in ids])
 
 
 def _with_keys(batch: EventBatch, rows: NDArray[np.intp], keys: Sequence[str]) -> EventBatch:
@@ -479,10 +489,6 @@ def _with_keys(batch: EventBatch, rows: NDArray[np.intp], keys: Sequence[str]) -
         columns.column("id"), columns.column("type"), batch.time_us[rows], texts_of(keys), columns.column("data")
     )
     return replace(keyed, arrivals=None if batch.arrivals is None else batch.arrivals[rows])
-
-
-def _own_key(alias: str, event_id: str) -> str:
-    return f"no key: {alias} {event_id}"
 
 
 def _tie_orders(batch: EventBatch, marks: NDArray[np.int8]) -> NDArray[np.uint64]:

@@ -15,16 +15,24 @@ from shards.rows import dead_letter_body, row_id
 from streams import Event, EventBatch, format_time
 
 
-def refused_letters(events: EventBatch, operator: tuple[str, int], origin: Origin) -> Iterator[Single]:
+def own_key(alias: str, event_id: str) -> str:
+    """Return the key of an event that has no usable key in the input ``alias``. No other event has it."""
+    return f"no key: {alias} {event_id}"
+
+
+def refused_letters(events: EventBatch, operator: tuple[str, int], key_path: str, origin: Origin) -> Iterator[Single]:
     """Yield the dead letters of events whose keys are not whole numbers, in a join with ``wait: auto``.
 
-    ``operator`` has the name of the input, which consists of join and alias, and its version.
+    ``operator`` has the name of the input, which consists of join and alias, and its version. ``key_path`` names the
+    attribute with the key, if it is not the correlation key.
     """
     name, version = operator
     join, _, alias = name.removesuffix(KEYLESS).rpartition(".")
     for event in events.to_events():
+        is_lacking = event.key == own_key(alias, event.id)
+        fault = f"no usable key at {key_path}" if is_lacking else f"the key {event.key!r}"
         error = KeyNotWhole(
-            f"event {event.id!r} of type {event.type!r} has the key {event.key!r}; the join {join!r} has wait: auto, "
+            f"event {event.id!r} of type {event.type!r} has {fault}; the join {join!r} has wait: auto, "
             f"so keys of its input {alias!r} have to be whole numbers such as 7 or -12"
         )
         yield event_letter(event, origin, error, (origin.entry.stream, join, version, alias))

@@ -108,6 +108,23 @@ def test_a_backtest_measures_what_a_run_measures(tmp_path: Path, call: Any) -> N
     assert found["waiting"]["paid"]["p"]["closing_key"] > 2_400
 
 
+@pytest.mark.parametrize("keys", ["", ", keys: {order: data.ordr}"])
+def test_a_path_that_no_event_has_is_named(tmp_path: Path, call: Any, keys: str) -> None:
+    (tmp_path / "p.yaml").write_text(
+        PROJECT.replace("data.order", "data.ordr").replace("payments}", f"payments{keys}}}")
+    )
+    arguments = ["run", str(tmp_path)]
+    for stream, some in MADE.items():
+        path = tmp_path / f"{stream}.jsonl"
+        path.write_bytes(b"\n".join(orjson.dumps(render_plain(event)) for event in some[:3]))
+        arguments += ["--events", f"{stream}={path}"]
+    status, out, err = call(*arguments)
+    assert status == 0, err
+    assert "waiting  paid  p: no event has a whole number as key" in out.splitlines()
+    assert "dead letters: 3 key-not-whole (event 'payments" in err
+    assert "of type 'T' has no usable key at data.ordr; the join 'paid' has wait: auto" in err
+
+
 def test_keys_that_are_no_numbers_are_shown(project: LocalProject) -> None:
     odd = Event(id="odd", type="T", time_us=5, key="a7", data={})
     found = project.run({"orders": EventBatch.from_events([odd])})
