@@ -73,6 +73,6 @@ def plain_id(source: Mapping[str, Any], path: str | tuple[str, ...]) -> str:
 
 def _key(source: Mapping[str, Any], path: str) -> str:
     value = read_path(source, path)
-    if value is MISSING and path == "subject" and "key" in source:
-        return require_name(source["key"], "key")
+    if value is MISSING and path == "subject":
+        return require_name(source.get("key", MISSING), "key")
     return require_name(value, path)

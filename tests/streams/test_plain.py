@@ -58,7 +58,7 @@ def test_missing_data_are_no_attributes() -> None:
         ({"time": "noon"}, "time", "not RFC 3339"),
         ({"time": 0.5}, "time", "not a whole number of microseconds; name the unit"),
         ({"time": "2026-01-31 09:30Z"}, "time", "not RFC 3339"),
-        ({"key": None}, "subject", "'subject' is missing"),
+        ({"key": None}, "key", "'key' is missing"),
         ({"key": ""}, "key", "non-empty text or an integer"),
         ({"key": False}, "key", "non-empty text or an integer"),
         ({"data": 3}, "data", "must be a JSON object"),
