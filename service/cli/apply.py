@@ -36,6 +36,7 @@ from streams.compiling import JSON_LINES, compile_kernels
 from streams.readers import reading_of
 
 _FIRST = 5
+_FIRST_LINES = 20
 _SIGNS = {"new": "+", "changed": "~", "gone": "-", "kept": " "}
 
 
@@ -99,8 +100,11 @@ def _show(plan: Plan, *, is_json: bool) -> None:
     for change in plan.work:
         _tell(change, is_json=is_json)
         if not is_json:
-            for line in change.difference():
+            lines = change.difference()
+            for line in lines[:_FIRST_LINES]:
                 typer.echo(f"    {printable(line)}")
+            if unlisted := len(lines[_FIRST_LINES:]):
+                typer.echo(f"    and {counted(unlisted, 'more line', form=',')}; --json has all")
     if is_json:
         return
     _show_kept(plan)
