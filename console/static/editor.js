@@ -53,13 +53,20 @@ async function check() {
 const say = (kind, sentence) => { checked.className = `checked ${kind}`; checked.textContent = sentence; };
 const soon = () => { clearTimeout(waits); waits = setTimeout(check, 300); };
 
-text.addEventListener("input", () => { fault.dataset.line = ""; highlight(); soon(); });
+// A dry run is of the members of the form at its start, which the user may change while its result is shown.
+let tried = null;
+const subject = () => ["stream", "constraints", "text"].map((name) => form[name].value).join("\n");
+const outdate = () => { document.getElementById("outdated").hidden = tried === null || tried === subject(); };
+
+text.addEventListener("input", () => { fault.dataset.line = ""; highlight(); soon(); outdate(); });
 text.addEventListener("scroll", place);
-form.addEventListener("change", soon);
+form.addEventListener("change", () => { soon(); outdate(); });
 text.addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) document.getElementById("dry-run").click(); });
 document.getElementById("dry-run").addEventListener("click", async (event) => {
   const button = event.target;
   button.disabled = true;
+  tried = subject();
+  outdate();
   const trial = document.getElementById("trial");
   trial.textContent = `Running over the newest ${form.events.selectedOptions[0].text} events …`;
   trial.scrollIntoView({ block: "nearest" });
