@@ -41,3 +41,4 @@ from constraints.remainder import NOTHING, Remainder, remainder_of
 from constraints.rules.automaton import RuleAutomaton
 from constraints.rules.product import RuleProduct
 from constraints.sets import bits_of, members, overlapping
+from constraints.wording import alternative_text

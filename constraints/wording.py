@@ -20,6 +20,11 @@ def listed_atoms(atoms: Sequence[Atom]) -> str:
     return listed([describe_atom(atom) for atom in atoms])
 
 
+def alternative_text(term: int, alternatives: int, opening: str = ", ") -> str:
+    """Name an alternative of a pattern, after ``opening``. The text is empty if the pattern has only one."""
+    return f"{opening}alternative {term + 1} of {alternatives}" if alternatives > 1 else ""
+
+
 def listed_parts(parts: Sequence[Part]) -> str:
     """Write constraints as a list in their printed form."""
     return listed([str(part) for part in parts])

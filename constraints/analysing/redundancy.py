@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from constraints.model import ConstraintSet
 from constraints.reasoning.outlook import Outlook
 from constraints.remainder import Remainder
+from constraints.wording import alternative_text
 from nfa import (
     Atom,
     Attribute,
@@ -35,16 +36,18 @@ from nfa import (
 class RedundantAtom:
     """An atom that every trace with the rest of the pattern contains anyway.
 
-    It is the atom at ``index`` in the alternative ``Query.terms[term]``.
+    It is the atom at ``index`` in the alternative ``Query.terms[term]``, of ``alternatives`` in the pattern.
     """
 
     term: int
     atom: Atom
     index: int
+    alternatives: int
 
     @property
     def text(self) -> str:
-        return f"every conforming trace that has the rest has {describe_atom(self.atom)} too, in its place"
+        rest = f"the rest{alternative_text(self.term, self.alternatives, ' of ')}"
+        return f"every conforming trace that has {rest} has {describe_atom(self.atom)} too, in its place"
 
 
 def redundant_atoms(query: Query, constraint_set: ConstraintSet) -> tuple[RedundantAtom, ...]:
@@ -57,7 +60,7 @@ def redundant_atoms(query: Query, constraint_set: ConstraintSet) -> tuple[Redund
         return ()
     outlook, mentioned = Outlook(constraint_set), frozenset(_mentioned(query.pattern))
     return tuple(
-        RedundantAtom(term=number, atom=atom, index=index)
+        RedundantAtom(term=number, atom=atom, index=index, alternatives=len(query.terms))
         for number, term in enumerate(query.terms)
         for index, atom in enumerate(term.atoms)
         if atom.condition is None and atom.alias not in mentioned and _is_implied(query.pattern, term, index, outlook)

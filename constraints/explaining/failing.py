@@ -18,7 +18,7 @@ from constraints.model import ConstraintSet
 from constraints.reasoning.outlook import Outlook
 from constraints.reasoning.reasoner import Goal, Reasoner
 from constraints.remainder import NOTHING, Remainder, remainder_of
-from constraints.wording import listed_atoms
+from constraints.wording import alternative_text, listed_atoms
 from nfa import Atom, EventClass, PatternState, Query, Seen
 
 PAIR_LIMIT = 20_000
@@ -31,13 +31,15 @@ class FailingCondition:
     """An event that terminates the partial matches at a state.
 
     ``bound`` has the state's atoms in the order of the pattern's text. ``is_takable`` is true if a partial match can
-    bind the event and stay alive. Then only the partial match without the event is terminated.
+    bind the event and stay alive. Then only the partial match without the event is terminated. ``alternatives`` is the
+    number of the pattern's alternatives.
     """
 
     state: PatternState
     bound: tuple[Atom, ...]
     explanation: Explanation
     is_takable: bool
+    alternatives: int
 
     @property
     def event_type(self) -> str:
@@ -48,10 +50,11 @@ class FailingCondition:
         event = self.explanation.event_name
         event += ", where it is not taken," if self.is_takable else ""
         bound = listed_atoms(self.bound)
+        alternative = alternative_text(self.state.term, self.alternatives)
         opening = (
-            f"with {bound} bound, {event} ends the partial match"
+            f"with {bound} bound{alternative}, {event} ends the partial match"
             if bound
-            else f"with nothing bound, {event} rules the match out"
+            else f"with nothing bound{alternative}, {event} rules the match out"
         )
         return f"{opening}{self.explanation.circumstances}: {self.explanation.because}"
 
@@ -150,6 +153,7 @@ class _Search:
                 atom.type == explanation.event_type and index not in state.bound and term.before[index] <= state.bound
                 for index, atom in enumerate(term.atoms)
             ),
+            alternatives=len(self._query.terms),
         )
 
     def _explain(self, remainder: Remainder, after: int, event: int) -> Explanation:

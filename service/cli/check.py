@@ -18,6 +18,7 @@ from constraints import (
     IdleParts,
     ParsedConstraints,
     SetWarning,
+    alternative_text,
     check_set,
     choose,
     idle_parts,
@@ -205,7 +206,7 @@ def _print_pattern(console: Console, query: Query, inspection: PatternInspection
     if parts := _affecting_constraints(inspection):
         console.print(f"constraints that affect it: {', '.join(parts)}")
     for term in inspection.check.dead:
-        console.print(f"can never match{_alternative(term.term, len(query.terms))}: {term.text}")
+        console.print(f"can never match{alternative_text(term.term, len(query.terms))}: {term.text}")
     if inspection.check.asks_for_violation:
         console.print(
             "it describes a violation of the constraints; to find violations, register it with constraints: off"
@@ -213,7 +214,7 @@ def _print_pattern(console: Console, query: Query, inspection: PatternInspection
     if not inspection.check.is_satisfiable:
         return
     for redundant in inspection.redundant:
-        console.print(f"redundant{_alternative(redundant.term, len(query.terms))}: {redundant.text}")
+        console.print(f"redundant: {redundant.text}")
     if not inspection.conditions:
         console.print("no event terminates it early")
     expected = {state.state: state.probability for state in inspection.states}
@@ -222,7 +223,7 @@ def _print_pattern(console: Console, query: Query, inspection: PatternInspection
     ):
         share = f"expected in {expected[state]:.0%} of the transactions"
         console.print(
-            f"\nwith {bound} bound{_alternative(state.term, len(query.terms))}, "
+            f"\nwith {bound} bound{alternative_text(state.term, len(query.terms))}, "
             f"a partial match is terminated early ({share}) by"
         )
         for condition in group:
@@ -238,10 +239,6 @@ def _affecting_constraints(inspection: PatternInspection) -> list[str]:
 
 def _forbidden(pattern: Pattern, query: Query) -> list[str]:
     return sorted(all_types_of(pattern) - query.types)
-
-
-def _alternative(term: int, terms: int) -> str:
-    return f", alternative {term + 1} of {terms}" if terms > 1 else ""
 
 
 def _names(atoms: Sequence[Atom]) -> str:

@@ -66,6 +66,8 @@ def test_an_atom_is_redundant_where_it_is_required_and_its_place_is_fixed() -> N
     assert redundant("OR(SEQ(A a, B b, C c), SEQ(B d, A e))") == ["b"]
     (found,) = redundant_atoms(query("SEQ(A a, B b, C c)"), constraints_of(*SURE))
     assert found.text == "every conforming trace that has the rest has B b too, in its place"
+    (found,) = redundant_atoms(query("OR(SEQ(A a, B b, C c), SEQ(B d, A e))"), constraints_of(*SURE))
+    assert found.text.startswith("every conforming trace that has the rest of alternative 1 of 2 has B b too")
 
 
 @pytest.mark.parametrize(

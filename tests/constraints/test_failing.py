@@ -100,6 +100,16 @@ def test_the_conditions_of_ep1_in_words() -> None:
     assert {condition.explanation.form for condition in conditions} == {"p1", "p2", "end"}
 
 
+def test_the_conditions_of_alternatives_name_the_alternative() -> None:
+    constraint_set = parse_constraints(["exclusive(A, X)", "exclusive(B, Y)"]).constraint_set
+    conditions = failing_conditions(query_of(("OR", ("SEQ", "A", "C"), ("SEQ", "B", "C"))), constraint_set)
+    texts = [item.text for item in conditions if item.event_type in ("X", "Y") and not item.bound]
+    assert [text.split(":")[0] for text in texts] == [
+        "with nothing bound, alternative 1 of 2, X rules the match out",
+        "with nothing bound, alternative 2 of 2, Y rules the match out",
+    ]
+
+
 def test_conditions_that_need_two_events() -> None:
     constraints = ["require(E1, U1)", "require(E2, U2)", "prior(B, U1)", "prior(U1, U2)", "prior(U2, A)"]
     query, constraint_set = query_of(("SEQ", "A", "B")), parse_constraints(constraints).constraint_set
