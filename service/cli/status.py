@@ -24,7 +24,11 @@ _COUNTER = "forestall_alerts_total"
 def status(
     over: Annotated[
         float,
-        typer.Option(parser=as_seconds, metavar="DURATION", help="For how long to count alerts; 0: do not count."),
+        typer.Option(
+            parser=as_seconds,
+            metavar="DURATION",
+            help="For how long to count new alerts, for the rate; 0: do not count.",
+        ),
     ] = 2.0,
     wait: Annotated[
         float,
@@ -104,6 +108,7 @@ def _read(client: Client, over_s: float) -> dict[str, Any]:
     if over_s:
         time.sleep(over_s)
         report["alerts_per_minute"] = round((_alerts(client) - first) * _MINUTE_S / over_s, 1)
+        report["rate_measured_s"] = over_s
     report["streams"] = {
         stream["name"]: {
             "watermark": stream["watermark"],

@@ -260,6 +260,7 @@ def test_what_is_not_there_is_one_sentence(run):
 
 
 def test_the_status_says_what_is_missing(run):
+    assert orjson.loads(run("status", "--over", "0.1", "--json")[1])["rate_measured_s"] == 0.1
     status, out, _ = run("status", "--over", "0")
     assert status == 1
     assert "ready: false" in out
