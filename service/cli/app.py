@@ -313,6 +313,8 @@ _BY_ROW = "tables"  # 'change' requires the key of a row
 _WHOLE = {
     "GET /v1/pipeline": "forestall status",
     "GET /v1/ready": "forestall status",
+    "GET /v1/alerts/live": "forestall alerts tail",
+    "GET /v1/results/live": "forestall results tail",
     "GET /v1/traces/{stream}/{key}": "forestall traces show STREAM KEY",
     "GET /v1/alerts?key=": "forestall alerts list --key KEY",
     "with ?cascade=true": "with --cascade",

@@ -7,7 +7,7 @@ JSON of the API, a list with one line per item. In text output, control characte
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
 from inspect import signature
 from typing import Annotated, Any, TypeAlias, TypeVar, get_args, get_origin
@@ -18,9 +18,10 @@ from rich.markup import escape
 
 from service.cli.output import echo_json, echo_table, printable, standard_error
 from service.cli.signatures import Options, parameters, with_parameters
-from service.client import Client
+from service.client import Client, ClientError, ResourceMissing
 from service.settings import load_settings
 from service.settings_contexts import current_context
+from streams import did_you_mean
 
 Url: TypeAlias = Annotated[
     str | None,
@@ -49,6 +50,7 @@ _OF_NAMES = frozenset(
     ("streams", "keys", "key", "inputs", "types", "counts", "columns")
 )  # objects in which users choose the names of the members
 _WRITTEN = frozenset(("data", "template", "schema", "document", "headers", "return"))
+_UNKNOWN = {"unknown-stream": "stream", "unknown-pattern": "pattern"}
 _NOTHING = "-"
 _EMPTY: tuple[Any, ...] = ([], "", {})
 _UNBROKEN = 100_000  # terminals wrap lines themselves
@@ -154,7 +156,23 @@ def calling(url: str | None, api_key: str | None, patience_s: float = _PATIENCE_
         address, secret = context.url, context.api_key()  # the key of another service must not be sent
     address = address or f"http://{settings.api_host}:{settings.api_port}"
     with Caller(address, api_key or secret, patience_s=patience_s, overload_patience_s=_OVERLOAD_PATIENCE_S) as client:
-        yield client
+        try:
+            yield client
+        except ResourceMissing as error:
+            error.message = _with_suggestion(client, error)
+            raise
+
+
+def _with_suggestion(client: Client, error: ResourceMissing) -> str:
+    """Return the message of an error, with the most similar name if a stream or an operator does not exist."""
+    kind = _UNKNOWN.get(error.code) or str(error.problem.get("kind"))
+    name = error.problem.get("name", error.problem.get(kind))
+    if error.code not in (*_UNKNOWN, "unknown-operator") or not isinstance(name, str):
+        return error.message
+    with suppress(ClientError):
+        known = [item["name"] for item in client.get(f"/{kind}s")["items"]]
+        return error.message.replace(repr(name), repr(name) + did_you_mean(name, known), 1)
+    return error.message
 
 
 def without_none(**options: Any) -> dict[str, Any]:

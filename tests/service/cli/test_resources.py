@@ -274,6 +274,25 @@ def test_the_status_names_missing_executors(run, stores):
     assert "executors: 2\nmissing executors:\n- worker-3\n" in out
 
 
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("alerts", "list", "--stream", "ordrs"), "there is no stream 'ordrs' (did you mean orders?); declare it"),
+        (("traces", "list", "ordrs"), "there is no stream 'ordrs' (did you mean orders?); declare it"),
+        (("patterns", "show", "lots"), "there is no pattern 'lots' (did you mean lost?); forestall patterns list"),
+        (("aggregates", "show", "buzy"), "there is no aggregate 'buzy' (did you mean busy?)"),
+        (("patterns", "show", "other"), "there is no pattern 'other'; forestall patterns list lists them"),
+    ],
+)
+def test_an_unknown_name_gets_a_suggestion(run, printed, tmp_path, words, part):
+    printed("streams", "add", "orders")
+    printed("patterns", "add", PATTERN, "--stream", "orders")
+    (tmp_path / "busy.yaml").write_text("{name: busy, of: orders, values: {n: count()}, window: 1 d}")
+    printed("aggregates", "add", "busy.yaml")
+    status, _, err = run(*words)
+    assert (status, part in err) == (2, True), err
+
+
 def test_endings_are_lists(printed):
     assert printed("endings", "list") == printed("endings", "summary") == []
 

@@ -13,6 +13,7 @@ GROUPS = {"streams", "patterns", "constraints", "webhooks", "workflows"}
         ("declare it first (POST /v1/streams)", "declare it first (forestall streams add)"),
         ("or change it (PATCH /v1/streams/x1)", "or change it (forestall streams change x1)"),
         ("DELETE /v1/streams/x was refused (409): no", "forestall streams delete x was refused (409): no"),
+        ("GET /v1/alerts/live was refused (404): no", "forestall alerts tail was refused (404): no"),
         ("GET /v1/alerts lists them", "GET /v1/alerts lists them"),
         ("follow it (PUT /v1/streams/NAME/workflow)", "follow it (PUT /v1/streams/NAME/workflow)"),
         ("PATCH /v1/patterns/p; then", "forestall patterns change p; then"),
