@@ -555,6 +555,8 @@ def _message(fault: ErrorDetails) -> str:
     """
     if fault["type"] in ("dict_type", "model_type"):
         return "not a JSON object (in a TOML file: a table)"  # the value is not shown, as it may contain a password
+    if fault["type"].endswith("_parsing"):  # a number or a truth value, so no password
+        return f"{fault['msg']}, got {fault['input']!r}"
     if fault["type"] != "extra_forbidden":
         return fault["msg"].removeprefix("Value error, ")
     group, name = (str(part) for part in fault["loc"])

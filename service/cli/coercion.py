@@ -75,7 +75,12 @@ class _DirectConversion:
                 return values
         elif (direct := _direct(value, descriptor.annotation)) is not None:
             return direct
-        return self._typers().coerce(value, param=param, ctx=ctx)
+        try:
+            return self._typers().coerce(value, param=param, ctx=ctx)
+        except typer.BadParameter as error:
+            if isinstance(value, str) and value not in error.message:
+                error.message = f"{error.message}, got {value!r}"
+            raise
 
 
 def _direct(value: Any, kind: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from service.cli.inputs import progress_bar, read_text, reason_of
 from service.cli.output import standard_error
 from service.errors import FileUnreadable
-from workflows import ReadOptions, WorkflowModel, read_mapping, read_model
+from workflows import ModelRefused, ReadOptions, WorkflowModel, read_mapping, read_model
 
 if TYPE_CHECKING:
     from constraints import ConstraintSet
@@ -21,7 +21,11 @@ MAX_MODEL_BYTES = 64_000_000
 def read_model_file(path: Path, map_file: Path | None = None, process: str | None = None) -> WorkflowModel:
     """Read a BPMN, PNML or YAML model. ``map_file`` maps its tasks to event types, ``process`` is a process id."""
     mapping = read_mapping(read_text(map_file)) if map_file is not None else {}
-    return read_model(read_content(path), ReadOptions(process=process, mapping=mapping))
+    try:
+        return read_model(read_content(path), ReadOptions(process=process, mapping=mapping))
+    except ModelRefused as refusal:
+        refusal.message = f"{path}: {refusal.message}"
+        raise
 
 
 def read_content(path: Path, most_bytes: int = MAX_MODEL_BYTES, what: str = "model") -> bytes:

@@ -99,6 +99,13 @@ def test_a_number_that_redis_or_the_system_refuses_is_invalid(monkeypatch, name,
         load_settings()
 
 
+@pytest.mark.parametrize("name", ["API_PORT", "WORK__MAX_TIME_S", "WEBHOOKS__ALLOW_PRIVATE_TARGETS"])
+def test_a_value_of_the_wrong_kind_is_repeated(monkeypatch, name):
+    monkeypatch.setenv(f"FORESTALL_{name}", "abc")
+    with pytest.raises(SettingsInvalid, match=f"FORESTALL_{name}: .*, got 'abc'$"):
+        load_settings()
+
+
 def test_every_number_has_an_upper_bound():
     numbers = [row for row in setting_rows() if row.kind.startswith(("number", "whole number"))]
     assert len(numbers) > 50

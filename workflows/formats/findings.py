@@ -5,6 +5,7 @@ from __future__ import annotations
 from workflows.errors import ModelRefused
 from workflows.model import ModelNotice
 
+FORMS = "BPMN 2.0 (XML), PNML (XML), and process trees (YAML or JSON) are read"
 MOST_LISTED = 200
 _LONGEST = 1_000
 

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from workflows.errors import ModelRefused
 from workflows.formats.bpmn import read_bpmn
+from workflows.formats.findings import FORMS
 from workflows.formats.pnml import read_pnml
 from workflows.formats.safe_xml import looks_like_xml, root_name
 from workflows.formats.tree_form import read_tree
@@ -15,7 +16,6 @@ from workflows.model import ModelFormat, ReadOptions, WorkflowModel
 _READERS: Mapping[ModelFormat, Callable[[bytes, ReadOptions], WorkflowModel]] = MappingProxyType(
     {ModelFormat.BPMN: read_bpmn, ModelFormat.PNML: read_pnml, ModelFormat.TREE: read_tree}
 )
-_FORMS = "BPMN 2.0 (XML), PNML (XML), and process trees (YAML or JSON) are read"
 
 
 def read_model(content: bytes, options: ReadOptions | None = None, format: ModelFormat | None = None) -> WorkflowModel:
@@ -36,11 +36,11 @@ def format_of(content: bytes) -> ModelFormat:
             return ModelFormat.BPMN
         if local == "pnml":
             return ModelFormat.PNML
-        raise ModelRefused([("", f"this is XML with the root <{local}>, which is not a known form of model; {_FORMS}")])
+        raise ModelRefused([("", f"this is XML with the root <{local}>, which is not a known form of model; {FORMS}")])
     if not content.strip():
-        raise ModelRefused([("", f"the file is empty; {_FORMS}")])
+        raise ModelRefused([("", f"the file is empty; {FORMS}")])
     try:
         content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ModelRefused([("", f"this is neither XML nor text in UTF-8; {_FORMS}")]) from error
+        raise ModelRefused([("", f"this is neither XML nor text in UTF-8; {FORMS}")]) from error
     return ModelFormat.TREE

@@ -96,12 +96,21 @@ def test_a_refused_model_is_said_once_as_text_or_as_json(call, tmp_path: Path, o
     assert status == 2
     assert (out, err.count("\n")) == ("", 1)
     if output == "text":
-        assert err.startswith("error: tree")
+        assert err.startswith(f"error: {tmp_path}/broken.yaml: tree")
         return
     document = orjson.loads(err)
     assert document["error"] == "model-refused"
     assert document["message"]
     assert document["problems"][0].keys() == {"element", "message"}
+
+
+def test_a_file_that_is_no_model_is_named_with_the_known_forms(call, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("notes")
+    status, _, err = call("constraints", "notes.txt")
+    assert (status, "error: notes.txt: line 1: a tree file is a mapping with name and tree; BPMN 2.0" in err) == (
+        2,
+        True,
+    )
 
 
 def test_a_model_that_never_completes_is_refused_alike(call, tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_a_refused_model_is_said_in_words(call, tmp_path: Path, text: str, eleme
     (tmp_path / "model").write_text(text)
     status, out, err = call("generate", "--workflow", "model", "--output", "a.jsonl")
     assert (status, out) == (2, "")
-    assert err.startswith(f"error: {element}")
+    assert err.startswith(f"error: model: {element}")
     assert message in err
     assert not (tmp_path / "a.jsonl").exists()
 

@@ -29,7 +29,7 @@ def at(api_url, client):
         (["nothing"], 2, "No such command 'nothing'"),
         (["streams", "lst"], 2, "No such command 'lst'"),
         (["alerts", "list", "--limt", "3"], 2, "No such option: --limt"),
-        (["alerts", "list", "--limit", "no"], 2, "Invalid value for '--limit'"),
+        (["alerts", "list", "--limit", "abc"], 2, "unable to parse string as an integer, got 'abc'"),
         (["match"], 2, "Missing option '--events'"),
         (["api", "FETCH", "/v1/streams"], 2, "'FETCH' is not one of"),
     ],

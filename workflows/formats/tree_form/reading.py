@@ -12,7 +12,7 @@ from streams import NULL_TAG, TEXT_TAG, child_node
 from workflows.attributes import Attribute
 from workflows.durations import Duration
 from workflows.errors import InvalidWorkflow
-from workflows.formats.findings import Findings
+from workflows.formats.findings import FORMS, Findings
 from workflows.formats.mapping import event_type, label_problem, unused_keys
 from workflows.formats.nodes import keys_of, place_of, read_node
 from workflows.formats.tree_form.settings import read_attributes, read_duration, read_probability, whole_number
@@ -34,7 +34,7 @@ def read_tree(content: bytes, options: ReadOptions) -> WorkflowModel:
     if options.process is not None:
         raise findings.refusal("", f"a tree file has one process without id; there is no process {options.process!r}")
     if not isinstance(entry, yaml.MappingNode):
-        raise findings.refusal(place_of(entry), "a tree file is a mapping with name and tree")
+        raise findings.refusal(place_of(entry), f"a tree file is a mapping with name and tree; {FORMS}")
     for key, _ in entry.value:
         if key.value not in _KEYS:
             findings.refuse(place_of(key, key.value), f"unknown key; a tree file has {', '.join(_KEYS)}")
