@@ -19,6 +19,8 @@ _KINDS: Final[Mapping[str, str]] = {
     "alert": "alerts",
     "correction": "corrections of alerts",
     "pattern.suspended": "suspended patterns",
+    "join.suspended": "suspended joins",
+    "aggregate.suspended": "suspended aggregates",
     "deviation": "deviations from the process",
     "ending": "early terminations",
     "derived": "derived events",
@@ -27,7 +29,7 @@ _KINDS: Final[Mapping[str, str]] = {
     "incident.updated": "updated incidents",
     "incident.closed": "closed incidents",
 }
-_USUAL: Final = ("alert", "correction", "pattern.suspended")
+_USUAL: Final = ("alert", "correction", "pattern.suspended", "join.suspended", "aggregate.suspended")
 
 
 async def show_list(page: Page) -> Response:

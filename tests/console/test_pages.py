@@ -7,6 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from console.views.streams import dearest
+from shards import RESULT_KINDS, USUAL_KINDS
 from tests.builders.console import add_alerts, add_attempt, incident
 
 pytestmark = pytest.mark.redis
@@ -410,6 +411,12 @@ def test_a_receiver_is_tested_and_switched_off_by_the_buttons_of_its_page(reader
     assert orders.get(path).json()["enabled"] is True
     reader.submit(path, action="unknown")
     assert orders.get(path).json()["enabled"] is True
+
+
+def test_the_form_of_a_webhook_has_all_kinds_of_results_and_chooses_the_usual(reader, orders):
+    boxes = re.findall(r'name="kind ([a-z.]+)" value="1"( checked)?', reader.text("/webhooks/new"))
+    assert {kind for kind, _ in boxes} == {kind.delivered_as for kind in RESULT_KINDS.values() if kind.delivered_as}
+    assert {kind for kind, checked in boxes if checked} == set(USUAL_KINDS)
 
 
 def test_a_webhook_is_registered_and_its_secret_shown_once(reader, orders):
