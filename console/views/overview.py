@@ -82,6 +82,8 @@ async def show(page: Page) -> Response:
         latency=figures.latency,
         alert_chart=hourly(sum(alert_counts.values(), Counter()), "alerts", latest),
         ending_chart=hourly(sum(ending_counts.values(), Counter()), "early terminations", latest),
+        has_alerts=bool(alert_counts),
+        has_endings=bool(ending_counts),
         newest=newest["items"],
     )
 

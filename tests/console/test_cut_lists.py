@@ -181,6 +181,30 @@ def test_a_backtest_says_what_its_list_and_its_chart_leave_out(reader, orders, s
     assert "The first 2 of 3 kept alerts. The chart shows no others." in text
 
 
+def test_a_chart_without_results_in_its_hours_does_not_say_that_there_were_none(reader, orders, stores, monkeypatch):
+    hour = {"hour": "2025-01-01T00:00:00Z", "stream": "orders", "pattern": "p", "count": 3}
+    real = Api.get
+
+    async def get(api, path, **parameters):
+        if path == "/results/hours" and parameters.get("kind") == "ending":
+            return {"since": hour["hour"], "items": [hour]}
+        return await real(api, path, **parameters)
+
+    monkeypatch.setattr(Api, "get", get)
+    add_alerts(stores, {"detected_at": "2025-12-31T20:00:00Z"})
+    reader.submit("/webhooks/none", action="enable")
+    assert "None in these 48 hours, which end with the newest result of any pattern." in reader.text("/")
+
+
+def test_an_engine_without_events_has_no_unit_of_its_cost(reader, orders, monkeypatch):
+    engine = {"kind": "pattern", "operators": [{"name": "p", "results_per_s": 0.0}], "stream": "orders", "cores": 0.0}
+    answered(monkeypatch, {"/pipeline/plan": {"engines": [{**engine, "cost_us": None, "events_per_s": 0.0}]}})
+    reader.submit("/webhooks/none", action="enable")
+    text = reader.text("/streams")
+    assert "What costs most" in text
+    assert '<td class="n">–</td>' in text
+
+
 def test_open_transactions_say_what_is_left_out(reader, orders, monkeypatch):
     bound = {"bound": [{"alias": "a"}], "bound_events": 51, "waits_for": ["B b"], "more_waits_for": 2}
     time = "2026-01-01T00:00:00Z"
