@@ -3,6 +3,7 @@
 import re
 from itertools import count
 
+import orjson
 import pytest
 
 from api import create_app
@@ -231,3 +232,19 @@ def test_an_empty_folder_is_no_project(call, server_url, stores, tmp_path):
         assert call("apply", str(tmp_path / "ab"), "--prune", "--yes", "--url", url)[:2] == (0, "")
         with Client(url, patience_s=60) as client:
             assert client.get("/streams")["items"] == client.get("/projects")["items"] == []
+
+
+def test_a_plan_shows_the_first_lines_of_a_long_text(call, server_url, stores, tmp_path):
+    steps = "\n".join(f"    A{number} a{number}," for number in range(40))
+    text = f"  PATTERN p\n  EVENT SEQ(\n{steps}\n    B b)"
+    (tmp_path / "p.yaml").write_text(
+        f"kind: stream\nname: s\n---\nkind: pattern\nname: p\nstream: s\ntext: |\n{text}\n"
+    )
+    with serving(create_app(settings_for(server_url))) as url:
+        _, out, _ = call("apply", str(tmp_path), "--plan", "--url", url)
+        _, document, _ = call("apply", str(tmp_path), "--plan", "--json", "--url", url)
+    lines = out.splitlines()
+    number = len(orjson.loads(document.splitlines()[1])["difference"])
+    assert number > 40
+    assert lines[-1] == f"    and {number - 20} more lines; --json has all"
+    assert len(lines) - lines.index("+ pattern p: new") == 22

@@ -362,22 +362,6 @@ def test_the_commands_plan_apply_and_export(call, server_url, stores, project, t
         assert (status, orjson.loads(out)["action"]) == (1, "gone")
 
 
-def test_a_plan_shows_the_first_lines_of_a_long_text(call, server_url, stores, tmp_path):
-    steps = "\n".join(f"    A{number} a{number}," for number in range(40))
-    text = f"  PATTERN p\n  EVENT SEQ(\n{steps}\n    B b)"
-    (tmp_path / "p.yaml").write_text(
-        f"kind: stream\nname: s\n---\nkind: pattern\nname: p\nstream: s\ntext: |\n{text}\n"
-    )
-    with serving(create_app(settings_for(server_url))) as url:
-        _, out, _ = call("apply", str(tmp_path), "--plan", "--url", url)
-        _, document, _ = call("apply", str(tmp_path), "--plan", "--json", "--url", url)
-    lines = out.splitlines()
-    number = len(orjson.loads(document.splitlines()[1])["difference"])
-    assert number > 40
-    assert lines[-1] == f"    and {number - 20} more lines; --json has all"
-    assert len(lines) - lines.index("+ pattern p: new") == 22
-
-
 def test_the_schema_names_every_kind():
     schema = document_schema()
     assert set(schema["properties"]["kind"]["enum"]) == set(schema["$defs"]) - {

@@ -274,25 +274,6 @@ def test_the_status_names_missing_executors(run, stores):
     assert "executors: 2\nmissing executors:\n- worker-3\n" in out
 
 
-@pytest.mark.parametrize(
-    ("words", "part"),
-    [
-        (("alerts", "list", "--stream", "ordrs"), "there is no stream 'ordrs' (did you mean orders?); declare it"),
-        (("traces", "list", "ordrs"), "there is no stream 'ordrs' (did you mean orders?); declare it"),
-        (("patterns", "show", "lots"), "there is no pattern 'lots' (did you mean lost?); forestall patterns list"),
-        (("aggregates", "show", "buzy"), "there is no aggregate 'buzy' (did you mean busy?)"),
-        (("patterns", "show", "other"), "there is no pattern 'other'; forestall patterns list lists them"),
-    ],
-)
-def test_an_unknown_name_gets_a_suggestion(run, printed, tmp_path, words, part):
-    printed("streams", "add", "orders")
-    printed("patterns", "add", PATTERN, "--stream", "orders")
-    (tmp_path / "busy.yaml").write_text("{name: busy, of: orders, values: {n: count()}, window: 1 d}")
-    printed("aggregates", "add", "busy.yaml")
-    status, _, err = run(*words)
-    assert (status, part in err) == (2, True), err
-
-
 def test_endings_are_lists(printed):
     assert printed("endings", "list") == printed("endings", "summary") == []
 
@@ -313,25 +294,6 @@ def test_reasons_of_early_terminations_have_the_same_names_in_every_command(run,
     (counts,) = printed("patterns", "statistics", "lost")
     (found,) = counts["ending_summary"]["reasons"]
     assert (found["form"], found["chain"], found["atom"]) == ("p2", "exclusive(A, B)", "UseRemoteStock r")
-
-
-def test_derived_events_show_the_stream_by_which_they_are_filtered(run, printed, stores, clock):
-    printed("streams", "add", "orders")
-    made = {"type": "B", "time": "2026-01-01T00:00:00Z", "key": "k", "data": {}, "rekeyed": False}
-    body = {
-        "id": "d",
-        "stream": "orders",
-        "into": "shipped",
-        "pattern": "late",
-        "version": 1,
-        "source_key": "k",
-        **made,
-    }
-    AlertSink(stores, clock)([sink_row(kind="derived", stream="orders", id="d", body=orjson.dumps(body))], 1)
-    assert run("derived-events", "list", "--stream", "orders")[1].splitlines() == [
-        "time                  stream  into     type  key  pattern",
-        "2026-01-01T00:00:00Z  orders  shipped  B     k    late",
-    ]
 
 
 def test_a_suspended_pattern_says_why_and_is_resumed(run, printed, stores):
