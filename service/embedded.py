@@ -22,7 +22,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -65,11 +65,13 @@ class EmbeddedServer:
     """The private server of a data folder, with its files in the subfolder ``redis``.
 
     A start fails if the server does not answer within ``start_timeout_s``, which includes the time to load its data.
+    The server takes none of the ports in ``reserved``, on which other processes will listen.
     """
 
-    def __init__(self, data_dir: Path, *, start_timeout_s: float = 120.0) -> None:
+    def __init__(self, data_dir: Path, *, start_timeout_s: float = 120.0, reserved: Collection[int] = ()) -> None:
         self._folder = data_dir.resolve() / "redis"
         self._timeout_s = start_timeout_s
+        self._reserved = reserved
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -193,7 +195,7 @@ class EmbeddedServer:
             self._process.wait()  # the old process has released the lock once it has ended
         binary = find_server()
         is_kept = record is not None and port_fault(_HOST, record.port) is None
-        port = record.port if record is not None and is_kept else free_port()
+        port = record.port if record is not None and is_kept else free_port(self._reserved)
         options = {
             "bind": _HOST,
             "port": str(port),
@@ -262,8 +264,14 @@ def port_fault(host: str, port: int) -> str | None:
     return None
 
 
-def free_port() -> int:
-    """Return a loopback port on which no process listens."""
-    with socket.socket() as probe:
-        probe.bind((_HOST, 0))
-        return int(probe.getsockname()[1])
+def free_port(reserved: Collection[int] = ()) -> int:
+    """Return a loopback port on which no process listens, and which is not in ``reserved``.
+
+    ``reserved`` has the ports of processes that start later, which the system may return again.
+    """
+    while True:
+        with socket.socket() as probe:
+            probe.bind((_HOST, 0))
+            port = int(probe.getsockname()[1])
+        if port not in reserved:
+            return port

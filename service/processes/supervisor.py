@@ -168,7 +168,8 @@ class Supervisor:
         except OSError as error:
             raise DataFolderUnusable(f"{self.log_folder} cannot be made: {error.strerror or error}") from error
         if self.settings.redis_url is None:
-            self._server = EmbeddedServer(self.settings.data_dir)
+            reserved = (self.settings.api_port, self.settings.console_port)
+            self._server = EmbeddedServer(self.settings.data_dir, reserved=reserved)
             self._redis_url = self._server.start()
             self._server_child = _Child("", self._server.log_file, started_at=self.now())
         else:

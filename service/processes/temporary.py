@@ -62,9 +62,9 @@ def running(
         "TRIGGER_INTERVAL_S": "0.2",
         **(more or {}),
     }
-    console_port = free_port() if has_console else 0
+    console_port = free_port({port}) if has_console else 0
     variables["CONSOLE_PORT"] = str(console_port)
-    settings = Settings(data_dir=folder, redis_url=None)
+    settings = Settings(data_dir=folder, redis_url=None, api_port=port, console_port=console_port)
     supervisor = Supervisor(
         settings,
         {PREFIX + name: value for name, value in variables.items()},

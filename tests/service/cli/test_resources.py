@@ -53,6 +53,7 @@ def test_streams_are_declared_listed_and_shown(run, printed):
     (made,) = printed("streams", "add", "orders", "--end", "Done", "--further-key", "customer=data.customer")
     assert (made["end_events"], made["keys"]) == (["Done"], {"customer": "data.customer"})
     assert run("streams", "list")[1] == "name    key      ended by  lateness\norders  subject  Done      -\n"
+    assert made.pop("warnings") == []
     (shown,) = printed("streams", "show", "orders")
     assert shown == {**made, "producers": [], "consumers": [], "held_back_by": None, "measured_lateness": None}
     keys = [
