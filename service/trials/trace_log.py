@@ -98,6 +98,8 @@ class SeenKey:
         self.starts.setdefault(version, [0] if is_older else []).append(len(self.events))
         if record.start == "migrate":
             self.migrated.add(version)
+        elif not self.is_over:  # a pause has dropped the partial matches
+            self.migrated.discard(version)
 
     def first(self, version: tuple[str, int], *, is_open: bool) -> int:
         """Return how many of the events are older than the current start of a pattern's version.

@@ -143,6 +143,16 @@ def test_a_version_that_migrates_has_only_matches_from_its_start_on(orders, send
     assert matched(look(orders)) == {"p": ("alive", 1)}
 
 
+def test_a_version_that_migrated_sees_nothing_before_a_pause(orders, send, patterns):
+    patterns(p="SEQ(A a, B b)")
+    send("A")
+    change(orders, "p", "SEQ(A a, B b) WITHIN 1 h", start="migrate")
+    for action in ("pause", "resume"):
+        orders.post(f"/v1/patterns/p/{action}")
+    send("B")
+    assert matched(look(orders)) == {"p": ("waiting", 0)}
+
+
 def test_a_pattern_that_was_paused_keeps_its_matches_in_a_transaction_that_is_over(orders, send, patterns, stores):
     patterns(p="SEQ(A a, B b)")
     (shard,) = send("ABZ") or look(orders)["positions"]
