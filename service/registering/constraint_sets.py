@@ -227,7 +227,7 @@ class ConstraintSets:
             record=record,
             is_new=is_new,
             constraint_set=rules.constraint_set,
-            warnings=constraint_warnings(rules, patterns),
+            warnings=constraint_warnings(rules, patterns, self._stores.registry.event_types.all(record.stream)),
         )
 
 

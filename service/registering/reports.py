@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -77,11 +77,13 @@ def undeclared_ends(source: str, constraint_set: ConstraintSet, declaration: Str
     return [notice]
 
 
-def constraint_warnings(rules: StreamRules, patterns: Sequence[RegisteredPattern]) -> tuple[str, ...]:
+def constraint_warnings(
+    rules: StreamRules, patterns: Sequence[RegisteredPattern], schema_types: Collection[str]
+) -> tuple[str, ...]:
     """Return warnings about a constraint set, and about registered patterns that can never match under the set.
 
     There are also warnings about patterns that would wait forever for the end of a trace, and about end events that are
-    probably misspelt.
+    probably misspelt. ``schema_types`` are the event types of the stream that have schemas.
     """
     warnings, endless = [warning.text for warning in check_set(rules.constraint_set)], []
     for pattern in patterns:
@@ -93,8 +95,8 @@ def constraint_warnings(rules: StreamRules, patterns: Sequence[RegisteredPattern
             on_stream.ends.check(on_stream.pattern)
         except PatternRefused as refusal:
             endless.append(f"the pattern {pattern.name} stays registered and waits for ever: {refusal.message}")
-    source = "of the stream's constraints and workflow"
-    return (*warnings, *endless, *misspelt_ends(rules.declaration, rules.constraint_set, (), source))
+    ends = misspelt_ends(rules.declaration, rules.constraint_set, schema_types, "of the stream")
+    return (*warnings, *endless, *ends)
 
 
 _LAST_ITERATIONS = (
