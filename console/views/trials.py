@@ -34,7 +34,7 @@ async def check(page: Page) -> Response:
 
 
 def _certain(warnings: Sequence[str]) -> list[str]:
-    """Leave out warnings about types that may only be rare, and types of other warnings."""
+    """Leave out warnings about types that may only be rare: without a suggestion, or where another warning is."""
     places = {warning.partition(": ")[0] for warning in warnings if _OF_THE_SAMPLE not in warning}
     return [
         warning
@@ -86,15 +86,14 @@ async def begin_backtest(page: Page) -> Response:
 
 async def _reasons(page: Page, backtest: Mapping[str, Any]) -> list[str]:
     """Return the warnings about a pattern for which a backtest has found no match, from the newest events."""
-    variants = backtest["result"]["variants"] if backtest["result"] else ()
-    if any(variant["alerts"] for variant in variants if variant["name"] == "pattern"):
+    if any(variant["alerts"] for variant in backtest["result"]["variants"] if variant["name"] == "pattern"):
         return []
     forms = [{"text": pattern["text"], "stream": backtest["stream"]} for pattern in backtest["patterns"]]
     try:
         trials = [await _dry_run(page, form, SAMPLE) for form in forms]
     except ApiError:  # the stream may have changed since
         return []
-    return [warning for trial in trials for warning in trial["warnings"]]
+    return [warning for trial in trials for warning in _certain(trial["warnings"])]
 
 
 async def show_backtest(page: Page) -> Response:
