@@ -76,7 +76,7 @@ class DerivedPlace(Place):
         self._is_ordered, self._is_inner = is_ordered or self.waits_for_log, is_inner
 
     def close_log(self) -> None:
-        """Wait for the log no longer. Events that wait are released when the watermark passes them."""
+        """Wait for the log no longer. ``release``, later events and the watermark let waiting events go."""
         self.waits_for_log, self.logged_us = False, None
 
     def release(self, entry: Entry, *, is_fed: bool) -> Iterator[Step]:

@@ -156,7 +156,6 @@ def _as_text(operand: Any) -> Any:
 
 
 def _is_distinct(left: Any, right: Any) -> Any:
-    left, right = _alike(left, right)
     are_null = pc.and_(pc.is_null(left), pc.is_null(right))
     return pc.if_else(are_null, False, pc.coalesce(_compared(pc.not_equal)(left, right), True))
 
@@ -390,7 +389,7 @@ def applied(name: str, operands: list[Any], position: Position) -> Any:
     has_nulls = any(pa.types.is_null(operand.type) for operand in operands)
     has_nanoseconds = any(map(_has_nanoseconds, operands))
     errors: list[pa.ArrowException] = []
-    for kind in (*(_OF_NULLS if has_nulls else _OF_NULLS[:1]), *("us" for _ in range(has_nanoseconds))):
+    for kind in (*(_OF_NULLS if has_nulls else _OF_NULLS[:1]), *(["us"] if has_nanoseconds else [])):
         try:
             return without_nan(column(*(_converted(operand, kind) for operand in operands)))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:

@@ -38,7 +38,7 @@ _OTHER_AGGREGATES = {"any_value": "arbitrary", "mean": "avg"}
 _LOGICAL = ("first", "last")
 _PHYSICAL = ("prev", "next")
 _MAX_OFFSET = 2**31 - 1
-NO_COLUMNS: Mapping[str, Expression] = MappingProxyType({})
+_NO_COLUMNS: Mapping[str, Expression] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Columns:
     names: Sequence[str] | None
 
     def has(self, name: str) -> bool:
-        """Whether ``find`` knows a name, or refuses it because it may be several columns."""
+        """Return whether ``find`` knows a name, or refuses it because it may be several columns."""
         return self.names is None or any(column.lower() == name.lower() for column in self.names)
 
     def find(self, name: str, position: Position) -> str:
@@ -88,17 +88,18 @@ def resolve_clause(clause: Clause, names: Sequence[str] | None) -> Clause:
 
 
 def resolve_output(
-    expression: Expression, columns: Columns, alias: str | None, selected: Mapping[str, Expression] = NO_COLUMNS
+    expression: Expression, columns: Columns, alias: str | None, selected: Mapping[str, Expression] = _NO_COLUMNS
 ) -> Expression:
     """Resolve an expression outside the clause, such as in SELECT.
 
     The expression reads columns of the clause's result. ``selected`` has the resolved columns of SELECT by name, for
     ORDER BY. There, a name without an alias before it reads a column of ``selected`` before a column of the clause.
     """
+    outputs = Columns(tuple(selected))
 
     def of_name(name: Name) -> Expression:
-        if name.variable is None and Columns(tuple(selected)).has(name.column):
-            return selected[Columns(tuple(selected)).find(name.column, name.position)]
+        if name.variable is None and outputs.has(name.column):
+            return selected[outputs.find(name.column, name.position)]
         if name.variable is not None and (alias is None or name.variable != alias.upper()):
             raise PatternRefused(
                 "alias", f"{name.variable.lower()} is not the alias of the MATCH_RECOGNIZE clause", name.position

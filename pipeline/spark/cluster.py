@@ -117,14 +117,14 @@ def require_master(master: str) -> None:
 def starting_on(master: str) -> Iterator[None]:
     """Raise ``ClusterUnready`` if a session is started in the block, but the master does not answer.
 
-    Raise ``QueryFailed`` if Spark's Java process ends meanwhile, for example for lack of memory.
+    Raise ``QueryFailed`` if Spark does not start, for example because its Java process ends for lack of memory.
     """
     try:
         yield
     except (Py4JError, PySparkRuntimeError, OSError) as error:
         if isinstance(error, Py4JError) and not is_local(master):
             raise _no_answer_from(master) from error
-        raise QueryFailed(f"Spark's process is gone: {error}") from error
+        raise QueryFailed(f"Spark did not start: {error}") from error
 
 
 def await_machines(context: SparkContext, options: ClusterOptions) -> int:

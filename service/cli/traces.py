@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import typer
 
 from service.cli.calling import Caller, Commands
+from service.cli.output import counted
 from service.cli.resources import Table
 
 traces = Commands(help="Transactions of the running service.")
@@ -98,7 +99,7 @@ def _progress(pattern: Mapping[str, Any]) -> str:
         bound = f"{furthest['bound_events']} events, the newest {len(furthest['bound'])} of them {bound}"
     steps = [*furthest["waits_for"]]
     if furthest.get("more_waits_for"):
-        steps.append(f"{furthest['more_waits_for']} more steps")
+        steps.append(counted(furthest["more_waits_for"], "more step"))
     return f"{pattern['name']} has {bound}, waits for {' or '.join(steps)}"
 
 

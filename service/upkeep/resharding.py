@@ -40,8 +40,8 @@ _SECOND_US = 1_000_000
 def reshard(settings: Settings, stores: Stores, shards: int, tell: Telling) -> Layout:
     """Divide the log into ``shards`` shards, a multiple of the current number. Returns the new layout.
 
-    If the log has this number of shards already, its entries do not change; if a killed call still holds the log, the
-    log is released. ``tell`` is called with a description of each step. Raises ``ReshardRefused`` if the number is not
+    If the last resharding made this number of shards, the log does not change. A log that a killed call still holds is
+    released. ``tell`` is called with a description of each step. Raises ``ReshardRefused`` if the number is not
     possible or the pipeline runs.
     """
     layout = stores.log.layout.read()
