@@ -139,12 +139,12 @@ class _Worker:
         Returns None if the process has exited before the request, so that another process can answer it. Raises
         ``WorkFailed`` if the process ends for another reason than a limit.
         """
+        begin_bytes = peak_bytes = data_bytes(self.process.pid or 0)  # before the job, which allocates at once
         try:
             self.connection.send(job)
         except OSError:
             self.process.join(_REAPED_S)
             return None
-        begin_bytes = peak_bytes = data_bytes(self.process.pid or 0)
         try:
             while not self.connection.poll(_SAMPLED_S):
                 peak_bytes = max(peak_bytes, data_bytes(self.process.pid or 0))
