@@ -26,7 +26,8 @@ class LogServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self):
-        settings = {"port": self.port, "bind": "127.0.0.1", "dir": self.folder, "save": "", "appendonly": "yes"}
+        log = {"appendonly": "yes", "appendfsync": "always"}  # a kill loses nothing that was acknowledged
+        settings = {"port": self.port, "bind": "127.0.0.1", "dir": self.folder, "save": "", **log}
         words = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
         self._process = subprocess.Popen([find_server(), *words], stdout=subprocess.DEVNULL)
         assert self.client.ping()
