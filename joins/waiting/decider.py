@@ -122,6 +122,7 @@ class InputKeys:
             distance=distance,
             room=min(-(-distance * _HEADROOM[0] // _HEADROOM[1]), GREATEST_NUMBER),
             highest=highest,
+            least=min((chunk.least for chunk in chunks), default=None),
             rise=0 if highest is None or first is None else min(highest - first.greatest, GREATEST_NUMBER),
             span_us=0 if first is None else max(chunk.last_us for chunk in chunks) - first.first_us,
             reached_us=self._reached_us,

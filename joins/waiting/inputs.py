@@ -58,6 +58,7 @@ class WaitingInput:
     Attributes:
         disorder: The most that a key is below the key of an earlier event, in the newest blocks of events.
         of_events: The number of events in these blocks.
+        least_key: The lowest key of these events.
         lag: How far the input's highest key is below the highest key of all inputs, at the same time.
         closing_key: All keys up to this key are finished.
         arrived: Number of the input's events.
@@ -69,6 +70,7 @@ class WaitingInput:
 
     disorder: int | None
     of_events: int
+    least_key: int | None
     lag: int | None
     closing_key: int | None
     arrived: int
@@ -98,6 +100,7 @@ def waiting_inputs(
         measurements[join_input.alias] = WaitingInput(
             disorder=None if input_figures is None else input_figures.distance,
             of_events=0 if input_figures is None else input_figures.events,
+            least_key=None if input_figures is None else input_figures.least,
             lag=None if highest is None else max(highest.values()) - highest[join_input.alias],
             closing_key=None if input_figures is None else input_figures.closing,
             arrived=arrived,
@@ -126,10 +129,12 @@ def _sentence(name: str, figures: WaitingInput, decided_us: int | None) -> str:
         f"{name}: keys come up to {figures.disorder:,} below the highest one before them, "
         f"of {figures.of_events:,} events"
     )
+    when = "" if decided_us is None else f" (decided at {format_time(decided_us)})"
     if figures.closing_key is None:
         text += "; no keys are finished yet"
+    elif figures.least_key is not None and figures.closing_key < figures.least_key:
+        text += f"; no key of these events is finished, as the closing key {figures.closing_key} is below them{when}"
     else:
-        when = "" if decided_us is None else f" (decided at {format_time(decided_us)})"
         text += f"; keys up to {figures.closing_key} are finished{when}"
     if figures.lag is not None:
         text += (

@@ -20,6 +20,7 @@ class KeyFigures:
         distance: The most that the key of an event is below the key of an earlier event.
         room: How far the closing key is below the highest key: the distance with headroom.
         highest: The highest key of the measured events. None without events.
+        least: The lowest key of the measured events. None without events.
         rise: How much the highest key rose during the measured events.
         span_us: The time between the first and the last measured event.
         reached_us: The newest event time of the input. None if unknown.
@@ -30,6 +31,7 @@ class KeyFigures:
     distance: int
     room: int
     highest: int | None
+    least: int | None
     rise: int
     span_us: int
     reached_us: int | None

@@ -115,8 +115,28 @@ def test_little_is_said_where_little_is_known() -> None:
     )
 
 
+def test_a_closing_key_below_all_measured_keys_is_not_called_a_bound_of_finished_keys() -> None:
+    decider, monitor, keys = WaitDecider(), KeyMonitor(), np.arange(10, 2_058)
+    keys[1_900] = 5
+    monitor.add(np.arange(2_048), keys)
+    decider.observe([keys_summary(1, "o", monitor.take_chunks(), 2_047)])
+    record = decider.decide()
+    assert record is not None
+    assert (record.closed[0].to or 0) < 0
+    (sentence,) = waiting_sentences(waiting_inputs(BODY, {}, decider.to_json()), {})
+    assert f"; no key of these events is finished, as the closing key {record.closed[0].to} is below them; " in sentence
+
+
 def figures(**changed: Any) -> KeyFigures:
-    known: dict[str, Any] = {"events": 1_000, "distance": 10, "room": 13, "highest": 500, "rise": 250, "span_us": 100}
+    known: dict[str, Any] = {
+        "events": 1_000,
+        "distance": 10,
+        "room": 13,
+        "highest": 500,
+        "least": 240,
+        "rise": 250,
+        "span_us": 100,
+    }
     return KeyFigures(**{**known, "reached_us": 1_000, "closing": 400, **changed})
 
 
