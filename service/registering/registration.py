@@ -220,8 +220,9 @@ class Registration:
     def _end_alerts(self, deleted: RegisteredPattern) -> None:
         with suppress(UnknownStream):  # the deletion is already complete
             IncidentLibrary(self._stores, self._clock).close_all(deleted.name)
-        suppression = deleted.body.get(SUPPRESSION) or {}
-        remove_inner(self._stores, {alerts_stream(deleted.name), fed_stream(deleted.name, suppression)})
+        versions = self._stores.registry.pattern_operators.versions_until(deleted.name, deleted.version)
+        fed = {fed_stream(version.name, version.body.get(SUPPRESSION) or {}) for version in versions}
+        remove_inner(self._stores, {alerts_stream(deleted.name), *fed})
 
     def _check_length(self, text: str) -> None:
         limit = self._settings.limits.max_pattern_chars

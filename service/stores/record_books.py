@@ -282,7 +282,11 @@ class Records(ABC, Generic[_Form]):
     def versions(self, name: str) -> list[_Form]:
         """Return the retained versions of a record, the current version last."""
         current: Any = self.get(name)
-        bodies = self._book.versions(self.versions_key, self.prefix + name, current.version)
+        return self.versions_until(name, current.version)
+
+    def versions_until(self, name: str, last: int) -> list[_Form]:
+        """Return the retained versions of a record, which may be deleted, from the first up to the version ``last``."""
+        bodies = self._book.versions(self.versions_key, self.prefix + name, last)
         return [self.read(body, name) for body in bodies]
 
     def use_check(self, name: str) -> Checks:

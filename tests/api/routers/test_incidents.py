@@ -93,6 +93,15 @@ def test_a_pattern_that_resolves_may_come_first_and_go_last(orders):
     assert orders.get("/v1/streams/p.alerts").status_code == 404
 
 
+def test_a_deleted_pattern_leaves_no_stream_of_a_misspelt_resolved_pattern(orders):
+    misspelt = {**CLOSES, "resolves": {"pattern": "pp", "by": ["who"]}}
+    (warning,) = orders.post("/v1/patterns", json=misspelt).json()["warnings"]
+    assert "no pattern 'pp' with 'incident' is registered" in warning
+    orders.put("/v1/patterns/r", json=CLOSES)
+    assert orders.delete("/v1/patterns/r").status_code == 204
+    assert [orders.get(f"/v1/streams/{name}.alerts").status_code for name in ("pp", "p")] == [404, 404]
+
+
 def suppress(stores, epoch, *counts, **members):
     """Writes suppressed alerts of the open incident, which is then of as many alerts."""
     about = {"type": "alert.suppressed", "stream": "orders", "pattern": "p", "incident": "i1", **members}
