@@ -157,14 +157,21 @@ async def show_draft(page: Page, name: str | None, form: Mapping[str, str], erro
 async def _past(page: Page, stream: str | None) -> dict[str, Any]:
     if not stream:
         return {"oldest": None, "newest": None, "vocabulary": {}, "sample": 0}
-    path = at("streams", stream, "events")
-    events, first = await all_of(
-        *(
-            allowed(page.get(path, age_s=30.0, **parameters), {"items": []})
-            for parameters in ({"limit": SAMPLE}, {"limit": 1, "after": "0"})
-        )
+    path, none = at("streams", stream, "events"), dict[str, Any](items=[])
+    streams, events, first, schemas, workflows = await all_of(
+        page.streams(),
+        allowed(page.get(path, age_s=30.0, limit=SAMPLE), none),
+        allowed(page.get(path, age_s=30.0, limit=1, after="0"), none),
+        allowed(page.get(at("streams", stream, "event-types"), age_s=30.0), none),
+        allowed(page.get("/workflows", age_s=30.0), none),
     )
-    attributes: dict[str, set[str]] = {}
+    sources = [declared for declared in streams if declared["name"] == stream]
+    sources += [
+        model for model in workflows["items"] if stream in {follower["stream"] for follower in model["streams"]}
+    ]
+    attributes: dict[str, set[str]] = {name: set() for source in sources for name in source["event_types"]}
+    for schema in schemas["items"]:
+        attributes.setdefault(schema["type"], set()).update(schema["json_schema"].get("properties", ()))
     for event in events["items"]:
         attributes.setdefault(event["type"], set()).update(event["data"] or ())
     return {

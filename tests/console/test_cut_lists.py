@@ -145,7 +145,7 @@ def test_an_alert_says_how_many_events_of_the_transaction_are_left_out(reader, o
 def test_the_editor_says_from_how_many_events_its_words_are(reader, orders):
     post(orders, *"AB")
     reader.submit("/webhooks/none", action="enable")
-    assert "types of the newest 2 events" in reader.text("/editor?pattern=p")
+    assert "the newest 2 events" in reader.text("/editor?pattern=p")
 
 
 def test_a_dry_run_says_what_its_chart_leaves_out(reader, orders, monkeypatch):

@@ -314,6 +314,19 @@ def test_a_name_that_exists_is_not_replaced(reader, orders):
     assert orders.get("/patterns/p").json()["version"] == 1
 
 
+def test_the_editor_shows_rare_types_of_declaration_workflow_and_schemas(reader, http):
+    http.post("/streams", json={"name": "rare", "event_types": ["Order", "Refund"]}).raise_for_status()
+    http.put("/workflows/returns", json={"tree": {"sequence": ["Order", "Return"]}}).raise_for_status()
+    http.put("/workflows/others", json={"tree": {"sequence": ["Order", "Elsewhere"]}}).raise_for_status()
+    http.put("/streams/rare/workflow", json={"workflow": "returns"}).raise_for_status()
+    http.put("/streams/rare/event-types/Recall", json={"properties": {"batch": {}}}).raise_for_status()
+    event = {"id": "1", "type": "Order", "time": "2026-01-01T00:00:00Z", "subject": "k", "data": {"price": 3}}
+    http.post("/events?stream=rare", json=[event]).raise_for_status()
+    reader.submit("/webhooks/none", action="enable")  # so that no answer from before is reused
+    words = re.findall(r"<li><b>(\w+)</b> <span class=\"muted\">([^<]*)", reader.text("/editor?stream=rare"))
+    assert words == [("Order", "price"), ("Recall", "batch"), ("Refund", ""), ("Return", "")]
+
+
 @pytest.mark.parametrize("name", ["new", "x/edit", "new/edit", "editor"])
 def test_a_pattern_of_any_name_has_a_page_and_an_editor(reader, orders, name):
     created = orders.post("/patterns", json={"stream": "orders", "text": f"PATTERN `{name}` EVENT SEQ(A a, C c)"})
