@@ -85,8 +85,13 @@ async def begin_backtest(page: Page) -> Response:
 
 
 async def _reasons(page: Page, backtest: Mapping[str, Any]) -> list[str]:
-    """Return the warnings about a pattern for which a backtest has found no match, from the newest events."""
-    if any(variant["alerts"] for variant in backtest["result"]["variants"] if variant["name"] == "pattern"):
+    """Return the warnings about a pattern for which a backtest over the log has found no match.
+
+    They are about the newest events of the log, so a backtest over files has none.
+    """
+    if not backtest["source"]["log"] or any(
+        variant["alerts"] for variant in backtest["result"]["variants"] if variant["name"] == "pattern"
+    ):
         return []
     forms = [{"text": pattern["text"], "stream": backtest["stream"]} for pattern in backtest["patterns"]]
     try:

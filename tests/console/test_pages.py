@@ -382,7 +382,7 @@ def test_the_check_and_a_backtest_without_matches_name_what_no_event_has(reader,
     assert "GenrateQuote (did you mean GenerateQuote?) is none of the event types in these events" in event_type
     assert "no event of the type GenerateQuote has totlPrice (did you mean totalPrice?)" in attribute
     asked = {"stream": "orders", "pattern": text, "source": {"log": True}}
-    for alerts in (0, 1):
+    for alerts, path in ((0, None), (1, None), (0, "orders.jsonl")):
         backtest = orders.post("/backtests", json=asked).json()["id"]
         numbers = "timeouts endings deviations corrections dead_letters released open_traces peak_held"
         measured = dict.fromkeys([*numbers.split(), "peak_state_bytes", "busy_s"], 0)
@@ -391,8 +391,9 @@ def test_the_check_and_a_backtest_without_matches_name_what_no_event_has(reader,
         summary = {"events": 2, "variants": variants, "comparisons": [], "alerts_kept": 0, "read_s": 1.0}
         summary |= {"first_time": None, "last_time": None, "match_s": 2.0}
         stores.backtests.keep_result(backtest, summary, [])
-        stores.backtests.advance(backtest, ("queued",), status="done", progress=1.0)
-        assert ("did you mean totalPrice?" in reader.text(f"/backtests/{backtest}")) == (alerts == 0)
+        stores.backtests.advance(backtest, ("queued",), status="done", progress=1.0, path=path)
+        is_warned = "did you mean totalPrice?" in reader.text(f"/backtests/{backtest}")
+        assert is_warned == (alerts == 0 and path is None)
 
 
 def test_dead_letters_are_sent_again(reader, orders):
