@@ -14,7 +14,7 @@ from typing import Any
 from constraints import ConstraintSet, parse_constraints
 from service.runtime import Stores
 from service.settings import Limits
-from service.stores import DerivedEventPages, RegisteredConstraints
+from service.stores import DerivedEventPages, RegisteredConstraints, RegisteredPattern
 from streams import (
     RETRACTED,
     ConstraintsOn,
@@ -45,7 +45,8 @@ class SeenKey:
         starts: For each start of a pattern, how many of these events are older, by the pattern's name and version. A
             pattern that was paused has several starts.
         migrated: The versions that started with ``migrate`` during the transaction.
-        paused: The names of patterns that were paused.
+        registered_us: When the current version of each pattern was registered, by its name and version.
+        paused_us: When each pattern was last paused, by its name.
         earlier: The number of events in earlier transactions of the key.
         ends: The event types that end a transaction, as declared so far.
         newest_us: The newest event time of the stream in the shards that were read.
@@ -58,7 +59,8 @@ class SeenKey:
     events: list[Event] = field(default_factory=list)
     starts: dict[tuple[str, int], list[int]] = field(default_factory=dict)
     migrated: set[tuple[str, int]] = field(default_factory=set)
-    paused: set[str] = field(default_factory=set)
+    registered_us: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    paused_us: dict[str, int] = field(default_factory=dict)
     earlier: int = 0
     ends: frozenset[str] = frozenset()
     is_over: bool = False
@@ -88,13 +90,14 @@ class SeenKey:
             self.ends = self.ends.difference(self.declared.end_events).union(declared.end_events)
         self.declared, self.idle_timeout_us = declared, declared.idle_timeout_us
 
-    def start_or_pause(self, record: PatternOn | PatternPause) -> None:
-        """Record where a version of a pattern starts or resumes, or that the pattern was paused."""
+    def start_or_pause(self, record: PatternOn | PatternPause, time_us: int) -> None:
+        """Record where a version of a pattern starts or resumes, or that the pattern was paused, at ``time_us``."""
         if isinstance(record, PatternPause):
-            self.paused.add(record.name)
+            self.paused_us[record.name] = time_us
             return
         version, names = (record.name, record.version), {name for name, _ in self.starts}
-        is_older = record.name in self.paused and record.name not in names  # its first start is not in the log
+        was_paused = self.registered_us.get(version, 0) <= self.paused_us.get(record.name, -1)
+        is_older = was_paused and record.name not in names  # its first start is not in the log
         self.starts.setdefault(version, [0] if is_older else []).append(len(self.events))
         if record.start == "migrate":
             self.migrated.add(version)
@@ -120,12 +123,20 @@ class TraceLog:
         self._derived = DerivedEventPages(stores.client)
         self._limits = limits
 
-    def read(self, declaration: StreamDeclaration, key: str, route: str = "") -> SeenKey:
-        """Read the last transaction of a correlation key, or of a value of the further key ``route``."""
+    def read(
+        self, declaration: StreamDeclaration, key: str, route: str = "", patterns: Sequence[RegisteredPattern] = ()
+    ) -> SeenKey:
+        """Read the last transaction of a correlation key, or of a value of the further key ``route``.
+
+        ``patterns`` are the patterns whose starts are to be known.
+        """
+        trace = SeenKey(
+            idle_timeout_us=None if route else declaration.idle_timeout_us,
+            registered_us={(pattern.name, pattern.version): pattern.registered_us for pattern in patterns},
+        )
         if declaration.derived:
-            return self._read_derived(declaration, key)
+            return self._read_derived(trace, declaration, key)
         since_ms = self._stores.registry.since_ms(declaration.name)
-        trace = SeenKey(idle_timeout_us=None if route else declaration.idle_timeout_us)
         for shard in self._stores.log.layout.read().homes(key_hash(key)):
             entries, is_whole = self._entries(shard, declaration.name, since_ms)
             trace.is_complete = trace.is_complete and is_whole
@@ -137,7 +148,7 @@ class TraceLog:
                 _take(trace, entry, declaration, key, route)
         return trace
 
-    def _read_derived(self, declaration: StreamDeclaration, key: str) -> SeenKey:
+    def _read_derived(self, trace: SeenKey, declaration: StreamDeclaration, key: str) -> SeenKey:
         """Read the last transaction of a key from the events that are stored for a derived stream.
 
         These events are stored in blocks. The position of an event is that of its block.
@@ -160,7 +171,7 @@ class TraceLog:
             body = EventBatch.from_events([event]).to_bytes()
             block = place.partition(".")[0]
             entries.append(LogEntry(position=block, kind=RecordKind.EVENTS, stream=stream, body=body))
-        trace = SeenKey(idle_timeout_us=declaration.idle_timeout_us, is_complete=listed.is_whole)
+        trace.is_complete = listed.is_whole
         trace.ends = self._ends_before(declaration, controls)
         for entry in sorted(entries, key=lambda entry: position_order(entry.position)):
             _take(trace, entry, declaration, key)
@@ -219,7 +230,7 @@ def _take(trace: SeenKey, entry: LogEntry, declaration: StreamDeclaration, key: 
         return
     match decode_control(entry.kind, entry.body):
         case PatternOn() | PatternPause() as record:
-            trace.start_or_pause(record)
+            trace.start_or_pause(record, 1_000 * position_order(entry.position)[0])
         case Tick(time_us=time_us) if not declaration.derived:
             trace.see_time(time_us)
         case _ if route:

@@ -74,7 +74,7 @@ class Traces:
         patterns = [pattern for pattern in self._stores.registry.patterns(stream) if pattern.is_running]
         if by:
             patterns = [pattern for pattern in patterns if route_of(parse_pattern(pattern.text), declaration) == by]
-        trace = self._log.read(declaration, key, by)
+        trace = self._log.read(declaration, key, by, patterns)
         if not trace.events:
             raise UnknownTrace(_unknown(stream, key, by, has_patterns=bool(patterns)), key=key)
         if is_replayed and len(trace.events) > _MOST_EVENTS:
