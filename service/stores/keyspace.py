@@ -32,7 +32,7 @@ class KeyPart:
     Attributes:
         kind: Redis' name of the value's type: ``string``, ``hash``, ``list``, ``set``, ``zset`` or ``stream``.
         expires_ms: Time at which the key expires, milliseconds UTC, or 0 if it never expires.
-        values: The value as a flat sequence. For a string, this is the text. For a list or set, these are the members.
+        values: The value as a flat sequence. For a string, this is a piece. For a list or set, these are the members.
             In a hash, fields and values alternate. In a sorted set, members and scores alternate. In a stream, each
             entry has its id, the number of its fields and values, and then its fields and values, alternating. The last
             part of a stream ends with an empty id, the last generated id, the number of entries ever added, and the
@@ -113,9 +113,10 @@ class Keyspace:
         return bool(self._client.exists(RESTORING_KEY))
 
     def _string(self, key: bytes) -> Iterator[tuple[bytes, ...]]:
-        value = cast("bytes | None", self._client.get(key))
-        if value is not None:
-            yield (value,)
+        for start in range(0, self._client.strlen(key) or 1, _PART_BYTES):
+            value = cast(bytes, self._client.getrange(key, start, start + _PART_BYTES - 1))
+            if value or self._client.exists(key):  # an empty value may be that of a key that no longer exists
+                yield (value,)
 
     def _elements(self, key: bytes, kind: str) -> Iterator[tuple[bytes, ...]]:
         place = b""
@@ -132,7 +133,7 @@ class Keyspace:
 
 
 def _commands(part: KeyPart) -> Iterator[tuple[Any, ...]]:
-    words = {"string": "SET", "hash": "HSET", "list": "RPUSH", "set": "SADD"}
+    words = {"string": "APPEND", "hash": "HSET", "list": "RPUSH", "set": "SADD"}
     if part.kind == "stream":
         yield from _stream_commands(part)
     elif part.kind == "zset":

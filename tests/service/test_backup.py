@@ -366,6 +366,8 @@ def test_parts_are_bounded_by_bytes(client, settings, stores, other, monkeypatch
     for number in range(200):
         client.xadd("forestall:stream", {"kind": "events", "body": value}, id=f"{number + 1}-0")
     client.xadd("forestall:stream", {"body": value * 50}, id="1000-0")  # larger than a part
+    client.set("forestall:string", "".join(f"{n},{value}" for n in range(200)), px=10**9)
+    client.set("forestall:empty", "")
     monkeypatch.setattr("service.stores.keyspace._PART_BYTES", longest)
     back_up(settings, stores, tmp_path / "file", HandClock(), ignore)
     sizes = [sum(map(len, values[3:])) for kind, values in frames(tmp_path / "file") if kind == b"K"]
@@ -380,10 +382,12 @@ def test_parts_are_bounded_by_bytes(client, settings, stores, other, monkeypatch
     assert restored.zrange("forestall:zset", 0, -1, withscores=True) == client.zrange(
         "forestall:zset", 0, -1, withscores=True
     )
+    assert restored.mget("forestall:string", "forestall:empty") == client.mget("forestall:string", "forestall:empty")
+    assert restored.pexpiretime("forestall:string") == client.pexpiretime("forestall:string")
     assert restored.xrange("forestall:stream") == client.xrange("forestall:stream")
 
 
-@pytest.mark.parametrize("kind", ["stream", "hash", "list"])
+@pytest.mark.parametrize("kind", ["stream", "hash", "list", "string"])
 def test_the_memory_of_a_backup_is_bounded_by_bytes(client, settings, stores, monkeypatch, tmp_path, kind):
     value, most = 25_000, 500_000
     for number in range(400):
@@ -391,6 +395,8 @@ def test_the_memory_of_a_backup_is_bounded_by_bytes(client, settings, stores, mo
             client.xadd("forestall:stream", {"body": b"x" * value}, id=f"{number + 1}-0")
         elif kind == "hash":
             client.hset("forestall:hash", f"f{number}", b"x" * value)
+        elif kind == "string":
+            client.append("forestall:string", b"x" * value)
         else:
             client.rpush("forestall:list", b"x" * value)
     monkeypatch.setattr("service.stores.keyspace._PART_BYTES", most)
