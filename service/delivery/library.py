@@ -40,7 +40,7 @@ from service.stores import (
 )
 from service.targets import Resolver, check_target, resolve
 from shards import USUAL_KINDS
-from streams import Clock, duration_of, format_time
+from streams import STREAMS_KEY, Clock, duration_of, format_time
 
 BY_REQUEST = "by request"
 
@@ -163,7 +163,7 @@ class WebhookLibrary:
 
         def required() -> Checks:
             stream = changes.get("stream")
-            return () if stream is None else self._stores.registry.stream_check(stream)
+            return () if stream is None else self._stores.registry.check(STREAMS_KEY, stream)
 
         webhook = self._stores.webhooks.change(webhook_id, changed, condition, required)
         if webhook.is_enabled and changes.keys() & {"is_enabled", "url", "sink", "secret"}:

@@ -53,7 +53,7 @@ class Requirements:
             *((registry.constraints.key, stream) for stream in self.documents),
             *((self.stores.tables.key, table) for table in {lookup.table for lookup in self.lookups}),
         ]
-        records = tuple((*place, registry.body(*place) or b"") for place in places)
+        records = tuple(check for place in places for check in registry.check(*place))
         is_derived = bool(self.feeders) or any(declaration.derived for declaration in self.declarations)
         feeds = registry.feeds_check() if is_derived else self.feeds
         self._compare()

@@ -124,10 +124,13 @@ class RecordBook:
         """Return the current record of a field, or None if there is no record."""
         return cast("bytes | None", self.client.hget(key, field))
 
+    def check(self, key: str, field: str) -> Checks:
+        """Return a check that fails after a change or removal of a record, or if a missing record is stored."""
+        return ((key, field, self.get(key, field) or b""),)
+
     def use_check(self, key: str, field: str) -> Checks:
         """Return a check that fails after the registration of another operator that uses the record (``counted``)."""
-        place = uses_of(key, field)
-        return ((*place, self.get(*place) or b""),)
+        return self.check(*uses_of(key, field))
 
     def all(self, key: str) -> list[tuple[str, bytes]]:
         """Return all current records of a hash as pairs of field and record, sorted by field."""

@@ -173,13 +173,9 @@ class Registry:
         """Return the declaration and the use of schemas of all streams, sorted by name."""
         return [read_stream(body, name) for name, body in self._book.all(STREAMS_KEY)]
 
-    def body(self, key: str, name: str) -> bytes | None:
-        """Return a record as stored, or None if there is no record. Callers pass the bytes to ``Change.checks``."""
-        return self._book.get(key, name)
-
-    def stream_check(self, name: str) -> Checks:
-        """Return a check that fails after a change or removal of a stream."""
-        return ((STREAMS_KEY, name, self._book.get(STREAMS_KEY, name) or b""),)
+    def check(self, key: str, name: str) -> Checks:
+        """Return a check that fails after a change or removal of a record, or if a missing record is stored."""
+        return self._book.check(key, name)
 
     def feeds_check(self) -> Checks:
         """Return a check that fails after another operator that feeds or reads derived streams was registered."""
@@ -321,11 +317,11 @@ class ConstraintSets(Records[RegisteredConstraints]):
 
         def changed(registered: RegisteredConstraints | None) -> Change | None:
             condition.check_record(registered)
-            checks, declared = required(), (STREAMS_KEY, stream, self._book.get(STREAMS_KEY, stream) or b"")
+            checks, declared = required(), self._book.check(STREAMS_KEY, stream)
             next_change = _next_constraints(stream, registered, change(registered), now_us)
             if next_change is None:
                 return None
-            return replace(next_change, checks=(*checks, declared), commands=counted(checks))
+            return replace(next_change, checks=(*checks, *declared), commands=counted(checks))
 
         return self.apply(stream, changed)
 
