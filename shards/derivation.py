@@ -33,13 +33,9 @@ class Derivation:
     def __init__(self, places: Mapping[PlaceKey, Place], feeds: Feeds) -> None:
         self._places = places
         self.feeds = feeds
-        for (stream, _), place in places.items():
+        for place in places.values():
             if isinstance(place, DerivedPlace):
-                place.order(
-                    is_ordered=feeds.is_ordered(stream),
-                    is_inner=feeds.is_inner(stream),
-                    is_logged=stream in feeds.logged,
-                )
+                place.order(feeds)
 
     def promises(self) -> dict[str, int | None]:
         """Return the promise of this shard to each derived stream with re-keyed events, which arrive through the log.

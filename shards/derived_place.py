@@ -10,6 +10,7 @@ import numpy as np
 
 from shards.blob import sections_below
 from shards.entries import Entry
+from shards.feeds import Feeds
 from shards.operators import Host, KeyChoice, Kind, SavedHost
 from shards.place import Place, Step, known_kind
 from streams import EARLIEST_US, EVERY_KEY, LATEST_US, RETRACTED, ControlRecordError, EventBatch, StreamDeclaration
@@ -63,17 +64,18 @@ class DerivedPlace(Place):
         """Whether passing time can have an effect, because events can be late or an operator depends on time."""
         return self._is_ordered or super().is_timed
 
-    def order(self, *, is_ordered: bool, is_inner: bool, is_logged: bool) -> None:
+    def order(self, feeds: Feeds) -> None:
         """Set whether the place must sort events, and whether its stream is inner (``Feed.is_inner``).
 
-        ``is_logged`` is whether an operator feeds the stream through the log. If so, the place waits for the log until
-        ``close_log``.
+        If an operator feeds the stream through the log, the place waits for the log until ``close_log``.
 
         Traces of an inner stream never end, so a host would retain every key for ever. Therefore hosts without
         operators receive no events of an inner stream.
         """
-        self.waits_for_log |= is_logged
-        self._is_ordered, self._is_inner = is_ordered or self.waits_for_log, is_inner
+        stream = self.declaration.name
+        self.waits_for_log |= stream in feeds.logged
+        self._is_ordered = self.waits_for_log or feeds.has_several_sources(stream)
+        self._is_inner = feeds.is_inner(stream)
 
     def close_log(self) -> None:
         """Wait for the log no longer. ``release``, later events and the watermark let waiting events go."""

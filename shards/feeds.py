@@ -153,9 +153,9 @@ class Feeds:
         """The hosts that feed each derived stream through the log."""
         return self._hosts(is_rekeyed=True)
 
-    def is_ordered(self, stream: str) -> bool:
-        """Return whether a stream's events must be sorted, because several places or operators feed the stream."""
-        return stream in self.logged or len(self.direct.get(stream, ())) > 1 or stream in self._merged
+    def has_several_sources(self, stream: str) -> bool:
+        """Return whether several places or operators of the shard feed a stream, so that its events must be sorted."""
+        return len(self.direct.get(stream, ())) > 1 or stream in self._merged
 
     def is_inner(self, stream: str) -> bool:
         """Return whether a stream is inner: it connects the parts of one operator.
