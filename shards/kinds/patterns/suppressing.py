@@ -111,7 +111,7 @@ class SuppressingOperator(Operator):
             incident = self._incidents[group]
             body = _with(body, INCIDENT, incident.id)
             if is_suppressed:
-                body = b'%b,"incident_alerts":%d}' % (body[:-1], incident.alerts)
+                body = _with(body, "incident_alerts", incident.alerts)
         return (ALERT, body, changes) if suppressor is None else (SUPPRESSED, _marked(body, suppressor), changes)
 
     def advance_time(self, watermark_us: int) -> Output:
@@ -168,5 +168,5 @@ def _marked(alert: bytes, suppressor: str) -> bytes:
     return _with(suppressed_head + alert.removeprefix(head), "suppressed_by", suppressor)
 
 
-def _with(alert: bytes, member: str, value: str) -> bytes:
-    return alert[:-1] + b',"%b":"%b"}' % (member.encode(), value.encode())
+def _with(alert: bytes, member: str, value: str | int) -> bytes:
+    return alert[:-1] + b',"%b":%b}' % (member.encode(), orjson.dumps(value))
