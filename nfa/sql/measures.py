@@ -227,7 +227,9 @@ class Output:
         if aggregate.name == "avg":
             return np.where(is_wrapped, sums, values), count
         if is_wrapped[read].any():
-            raise PatternRefused("overflow", "sum fails: its result is too large", aggregate.position)
+            raise PatternRefused(
+                "overflow", f"sum fails: its result is too large, {_beyond(operand.type)}", aggregate.position
+            )
         return values, count
 
     def _chosen(self, aggregate: Aggregate, operands: Sequence[Any], mask: NDArray[np.bool_], ends: _Lines) -> Any:
@@ -273,6 +275,14 @@ def _comparable(column: Any) -> list[Any]:
 
 def _unit(kind: Any) -> str:
     return "ns" if getattr(kind, "unit", None) == "ns" else "us"
+
+
+def _beyond(kind: Any) -> str:
+    """Return what the sum of a column of a type exceeds, and how to write a sum that does not."""
+    if not pa.types.is_duration(kind):
+        return "beyond 64 bits; avg(…) * count(…) gives it as a float"
+    limit = "292 years in nanoseconds" if _unit(kind) == "ns" else "292,000 years in microseconds"
+    return f"beyond {limit}; sum(to_milliseconds(…)) adds whole milliseconds"
 
 
 def _typed(values: NDArray[Any], is_null: NDArray[np.bool_], kind: Any) -> Any:

@@ -400,7 +400,7 @@ def applied(name: str, operands: list[Any], position: Position) -> Any:
     if is_large and has_nanoseconds:
         problem = (
             "beside nanoseconds, times are from the end of 1677 to the start of 2262 and intervals up to 292 years; "
-            "CAST(… AS timestamp) rounds a time to microseconds"
+            "CAST(… AS timestamp) rounds a time to microseconds, to_milliseconds(…) makes a number of an interval"
         )
     word = name.removeprefix("cast_")
     reason = "overflow" if is_large else "type"
