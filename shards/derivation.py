@@ -14,7 +14,7 @@ from shards.entries import Entry, StoredEntry
 from shards.feeds import Feeds, HostKey
 from shards.operators import Kind, Output
 from shards.place import Place, Step, known_kind
-from streams import CLOSED_US, ControlRecordError, Definition, EventBatch, RecordKind, Start
+from streams import ControlRecordError, Definition, EventBatch, RecordKind, Start
 
 MAIN = ""
 PlaceKey: TypeAlias = tuple[str, str]
@@ -41,32 +41,40 @@ class Derivation:
         """Return the promise of this shard to each derived stream with re-keyed events, which arrive through the log.
 
         A promise is the time before which this shard adds no more events to the stream. It is None if it is unknown.
-        It is ``CLOSED_US`` if all operators that fed the stream through the log have stopped.
+        It is the time of the next closing tick if all operators that fed the stream through the log have stopped.
         """
         promises = {stream: _least(map(self._promise_of, hosts)) for stream, hosts in self.feeds.logged.items()}
-        return {**dict.fromkeys(self._closing, CLOSED_US), **promises}
+        return {**{stream: place.closing_us for stream, place in self._closing.items()}, **promises}
 
     @cached_property
-    def _closing(self) -> list[str]:
-        """The streams that no operator feeds through the log any more, as long as their logs are not closed.
+    def _closing(self) -> Mapping[str, DerivedPlace]:
+        """The places of the streams that no operator feeds through the log any more, until their logs are closed.
 
         In a state of 0.1.0, only the time of the log shows that operators have fed a stream through the log.
         """
-        return [
-            stream
+        return {
+            stream: place
             for (stream, _), place in self._places.items()
             if isinstance(place, DerivedPlace)
             and (place.waits_for_log or place.logged_us is not None)
             and stream not in self.feeds.logged
-        ]
+        }
 
-    def close_log(self, stream: str) -> Derivation:
-        """Return the derivation after all shards have closed a stream, which then waits for the log no longer.
+    def started(self, definition: Definition, feeds: Feeds, kinds: Mapping[str, Kind]) -> Derivation:
+        """Return the derivation with ``feeds`` after the start of an operator, in this shard or in others only.
 
-        Nothing changes if an operator has begun to feed the stream through the log again.
+        If the operator feeds a stream through the log, the stream waits for the log from now on.
         """
-        place = self._places[stream, MAIN]
-        if stream in self.feeds.logged or not isinstance(place, DerivedPlace):
+        feed = known_kind(definition.kind, kinds).feed(definition)
+        place = self._places.get((feed.stream, MAIN)) if feed is not None and feed.is_rekeyed else None
+        if isinstance(place, DerivedPlace):
+            place.await_log()
+        return Derivation(self._places, feeds)
+
+    def close_log(self, place: Place, closing_us: int) -> Derivation:
+        """Return the derivation after a closing tick, which may end the waiting of a place for the log."""
+        is_logged = place.declaration.name in self.feeds.logged
+        if not isinstance(place, DerivedPlace) or not place.is_closed_by(closing_us, is_logged=is_logged):
             return self
         place.close_log()
         return Derivation(self._places, self.feeds)

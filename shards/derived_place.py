@@ -13,7 +13,16 @@ from shards.entries import Entry
 from shards.feeds import Feeds
 from shards.operators import Host, KeyChoice, Kind, SavedHost
 from shards.place import Place, Step, known_kind
-from streams import EARLIEST_US, EVERY_KEY, LATEST_US, RETRACTED, ControlRecordError, EventBatch, StreamDeclaration
+from streams import (
+    CLOSED_US,
+    EARLIEST_US,
+    EVERY_KEY,
+    LATEST_US,
+    RETRACTED,
+    ControlRecordError,
+    EventBatch,
+    StreamDeclaration,
+)
 
 _WAITING = "waiting"
 
@@ -40,12 +49,15 @@ class DerivedPlace(Place):
     it, because only the shard knows all places.
 
     When no operator feeds the stream through the log any more, events of such operators may still be in the log. The
-    place then waits for the log until all shards have closed it.
+    place then waits for the log until a closing tick closes it. That is the second of two closing ticks between which
+    no such operator has started. It follows all events, because each shard has promised it between the two ticks, when
+    no such operator ran.
 
     Attributes:
         watermark_us: The time before which the hosts have received every event, or None if unknown.
         logged_us: The time before which the log adds no more events, or None if unknown.
         waits_for_log: Whether the log may add more events.
+        closing_us: The time of the next closing tick.
         end: The time at the end of a finite input. None until then, and if no operator here depends on time.
     """
 
@@ -55,6 +67,8 @@ class DerivedPlace(Place):
         self.watermark_us: int | None = None
         self.logged_us: int | None = None
         self.waits_for_log = False
+        self.closing_us = CLOSED_US + 1
+        self._is_closing = False  # no operator that feeds the stream through the log has started since a closing tick
         self.end: EndTime | None = None
         self._is_held = False
         self._waiting = EventBatch.from_events([])
@@ -76,6 +90,21 @@ class DerivedPlace(Place):
         self.waits_for_log |= stream in feeds.logged
         self._is_ordered = self.waits_for_log or feeds.has_several_sources(stream)
         self._is_inner = feeds.is_inner(stream)
+
+    def await_log(self) -> None:
+        """Wait for the log, because an operator that feeds the stream through the log starts."""
+        self.waits_for_log, self._is_closing = True, False
+
+    def is_closed_by(self, closing_us: int, *, is_logged: bool) -> bool:
+        """Return whether a closing tick closes the log. ``is_logged`` is as in ``order``.
+
+        A repeated tick has no effect. A tick of the time ``CLOSED_US``, which a former version appended, closes the log
+        if no operator feeds the stream through it.
+        """
+        if closing_us < self.closing_us:
+            return closing_us == CLOSED_US and not is_logged
+        is_closed, self._is_closing, self.closing_us = self._is_closing, True, closing_us + 1
+        return is_closed
 
     def close_log(self) -> None:
         """Wait for the log no longer. ``release``, later events and the watermark let waiting events go."""
@@ -179,6 +208,8 @@ class DerivedPlace(Place):
             "watermark_us": self.watermark_us,
             "logged_us": self.logged_us,
             "waits_for_log": self.waits_for_log,
+            "closing_us": self.closing_us,
+            "is_closing": self._is_closing,
         }
         return head, {**sections, _WAITING: self._waiting.to_bytes()}
 
@@ -186,7 +217,9 @@ class DerivedPlace(Place):
         super().restore(head, sections)
         derived = head["derived"]
         self.watermark_us, self.logged_us = derived["watermark_us"], derived["logged_us"]
-        self.waits_for_log = derived.get("waits_for_log", False)  # states of 0.1.0 do not have it
+        self.waits_for_log = derived.get("waits_for_log", False)  # states of 0.1.0 do not have these
+        self.closing_us = derived.get("closing_us", self.closing_us)
+        self._is_closing = derived.get("is_closing", False)
         self._waiting = EventBatch.from_bytes(sections[_WAITING])
 
     def _processed(self, entry: Entry, batch: EventBatch) -> Iterator[Step]:

@@ -52,6 +52,7 @@ class InlineShards:
         self._fed: Counter[str] = Counter()
         self._ended: dict[str, list[int]] = {}
         self._promised: dict[str, int] = {}
+        self._closed: dict[str, int] = {}
         self._deciders = Deciders()
         self.decisions: list[Decided] = []
 
@@ -68,7 +69,7 @@ class InlineShards:
     def _forget(self, stream: str) -> None:
         """Forget a removed stream. A new stream of the same name must not get events that older entries produce."""
         self._ended[stream] = list(self._appended)
-        for by_stream in (self._promised, self._newest_us, self._fed):
+        for by_stream in (self._promised, self._closed, self._newest_us, self._fed):
             by_stream.pop(stream, None)
         self._deciders.forget(stream)
 
@@ -223,12 +224,16 @@ class InlineShards:
                 for state, is_current in zip(self.states, are_current, strict=True)
             ]
             known_promises = [promise for promise in promises if promise is not None]
-            if len(known_promises) < len(promises) or min(known_promises) < max(known_promises) == CLOSED_US:
+            if len(known_promises) < len(promises):
                 continue
             least_us = min(known_promises)
-            if least_us > self._promised.get(stream, NEVER_US):
+            if least_us < CLOSED_US <= max(known_promises):
+                continue
+            promised = self._promised if least_us < CLOSED_US else self._closed
+            if least_us > promised.get(stream, NEVER_US):
+                self._promised.pop(stream, None)
+                promised[stream] = least_us
                 self.append_record(stream, _tick(least_us))
-                self._promised[stream] = NEVER_US if least_us == CLOSED_US else least_us
 
 
 def _tick(time_us: int) -> Tick:

@@ -233,7 +233,7 @@ class ShardState:
             return None
         with suppress(ControlRecordError):
             tick = decode_control(RecordKind.TICK, entry.body)
-            if isinstance(tick, Tick) and tick.time_us != CLOSED_US:
+            if isinstance(tick, Tick) and tick.time_us < CLOSED_US:
                 return TickEntry(position=entry.position, stream=entry.stream, tick=tick, body=entry.body)
         return None
 
@@ -434,6 +434,9 @@ class ShardState:
         try:
             record = decode_control(kind, entry.body)
             if self._stops.ignores(entry.stream, record):
+                if isinstance(record, PatternOn | OperatorOn):  # other shards may start the operator
+                    definition = record.definition(entry.stream)
+                    self._derivation = self._derivation.started(definition, self.feeds, self._kinds)
                 return ()
             self._control(record, entry)
         except (ForestallError, MemoryError):
@@ -462,7 +465,7 @@ class ShardState:
         match record:
             case StreamOn(declaration):
                 yield from chain.from_iterable(place.declare(entry, declaration) for place in places)
-            case Tick(time_us=time_us) if time_us == CLOSED_US:
+            case Tick(time_us=time_us) if time_us >= CLOSED_US:
                 yield from self._derivation.released(entry)
             case Tick(time_us=time_us):
                 yield from chain.from_iterable(place.tick(entry, time_us) for place in places)
@@ -494,19 +497,16 @@ class ShardState:
             case StreamOff():
                 self._declared(entry)
                 self._forget(entry.stream)
-            case PatternOn() as record:
+            case PatternOn() | OperatorOn():
                 self._start(record.definition(entry.stream), record.start, entry)
             case PatternOff(name) | PatternPause(name):
                 self._stop("pattern", name, entry)
-            case OperatorOn(operator, start):
-                self._start(operator, start, entry)
             case OperatorOff(kind, name):  # also OperatorPause
                 self._stop(kind, name, entry)
             case ConstraintsOn() as record:
                 self._declared(entry).follow(record)
-            case Tick(time_us=time_us) if time_us == CLOSED_US:
-                self._declared(entry)
-                self._derivation = self._derivation.close_log(entry.stream)
+            case Tick(time_us=time_us) if time_us >= CLOSED_US:
+                self._derivation = self._derivation.close_log(self._declared(entry), time_us)
             case TableOn() | TableOff() | TableRow():
                 self.use_tables(tables_after(self.tables, record))
 
@@ -545,7 +545,7 @@ class ShardState:
         for other_place in self._places_of(source.stream):
             if other_place is not place and other_place.runs(definition.kind, definition.name):
                 other_place.host(definition.kind).stop(definition.name)
-        self._derivation = Derivation(self._places, feeds)
+        self._derivation = self._derivation.started(definition, feeds, self._kinds)
         self._forget_unused(source.stream)
 
     def _stop(self, kind: str, name: str, entry: Entry) -> None:

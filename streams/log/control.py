@@ -178,6 +178,10 @@ class OperatorOn(ControlRecord):
     operator: Definition
     start: Start = "fresh"
 
+    def definition(self, stream: str) -> Definition:
+        """Return the operator, for any stream, as ``PatternOn`` does."""
+        return self.operator
+
     def to_json(self) -> dict[str, Any]:
         operator = self.operator
         return {
@@ -286,8 +290,9 @@ class Tick(ControlRecord):
     """The stream's event time has reached a time.
 
     Attributes:
-        time_us: The newest time of the stream, before its lateness is subtracted. ``CLOSED_US`` means that no operator
-            feeds a derived stream through the log any more, and that its events in the log precede this record.
+        time_us: The newest time of the stream, before its lateness is subtracted. In a closing tick of a derived
+            stream, ``CLOSED_US`` or later: in every shard, some time after the closing tick before, no operator fed the
+            stream through the log any more, and all events of such operators precede this record.
         cause: ``events`` if events of another shard caused the tick, ``clock`` if the wall clock did in a quiet stream.
     """
 

@@ -74,9 +74,9 @@ class Members:
         return value
 
     def reached_us(self, name: str) -> int:
-        """Read a time in microseconds UTC, or ``CLOSED_US``."""
+        """Read a time in microseconds UTC, or the time of a closing tick."""
         value = self.get(name)
-        return CLOSED_US if value == CLOSED_US else self.known_time_us(name)
+        return value if isinstance(value, int) and value >= CLOSED_US else self.known_time_us(name)
 
     def choice(self, name: str, known: Sequence[str]) -> str:
         """Read one of the ``known`` texts. If the member is missing, return the first of them."""

@@ -39,7 +39,12 @@ DERIVED_PROMISES_KEY = "forestall:derived:promises"
 """The Redis hash with the time before which each shard adds no more events to a derived stream."""
 
 CLOSED_US = 2**62
-"""A promise later than every valid time: no operator of the shard feeds the derived stream through the log any more."""
+"""The least time of a closing tick. It is later than every valid time.
+
+Closing ticks of a derived stream have the times CLOSED_US + 1, + 2, and so on. A shard in which no operator feeds the
+stream through the log any more promises the time of the first closing tick that it has not read. Records of former
+versions have the time CLOSED_US.
+"""
 
 
 class RecordKind(StrEnum):

@@ -17,6 +17,8 @@ from streams import STREAMS_KEY, Tick
 ANY_LIFE = "*"
 
 TIME_PARTS = (":newest", ":appended", ":ticked", ":risen")
+CLOSED_PART = ":closed"
+"""The part of the time of the newest closing tick, which is not a time of events (``CLOSED_US``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

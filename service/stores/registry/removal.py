@@ -21,7 +21,7 @@ from service.stores.log.deciders import DECIDERS_KEY, decider_fields
 from service.stores.log.event_ids import DUPLICATES_KEY, EVENT_IDS_KEY
 from service.stores.log.event_log import EventLog
 from service.stores.log.feeds import FEED_STREAMS_KEY, mark_key
-from service.stores.log.stream_times import times_of
+from service.stores.log.stream_times import CLOSED_PART, times_of
 from service.stores.record_books import USES_KEY, Checks, uses_of, version_of
 from service.stores.records import decode, encode, read_record
 from service.stores.registry.event_types import TYPES_KEY, versions_key
@@ -153,7 +153,7 @@ class StreamRemoval:
             (DUPLICATES_KEY, stream),
             uses_of(STREAMS_KEY, stream),
             uses_of(CONSTRAINTS_KEY, stream),
-            *((STREAM_TIMES_KEY, field) for field in times_of(stream)),
+            *((STREAM_TIMES_KEY, field) for field in (*times_of(stream), stream + CLOSED_PART)),
             *((DECIDERS_KEY, field) for field in self._deciders(stream)),
         ]
         dropped = [users_key(stream), TYPES_KEY + stream, versions_key(stream), WEBHOOKS_READ_KEY]

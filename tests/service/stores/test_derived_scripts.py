@@ -83,7 +83,7 @@ def test_log_append_derived_promises(run, client):
     assert promise(["s", [[0, "91", ""]]]) == [[], 1]
 
 
-def test_log_append_derived_closes_a_log_once_all_shards_have(run, client):
+def test_log_append_derived_appends_a_closing_tick_once_all_shards_have_promised_it(run, client):
     def promise(*times):
         promised = [["s", [[shard, str(time_us), ""] for shard, time_us in times]]]
         given: dict[str, Any] = {"appends": b"[]", "promising": orjson.dumps(promised), "bodies": []}
@@ -91,12 +91,15 @@ def test_log_append_derived_closes_a_log_once_all_shards_have(run, client):
         return run("log/append_derived", **KEYS, shards=["log:0", "log:1"], **given)[1]
 
     client.hset("streams", "s", '{"since_ms":7}')
+    first, second = CLOSED_US + 1, CLOSED_US + 2
     assert promise((0, 50), (1, 40)) == 1
-    assert [promise((0, CLOSED_US)), promise((1, 60))] == [0, 0], "the shard 1 still feeds the stream"
-    assert [promise((1, CLOSED_US)), promise((1, CLOSED_US))] == [1, 0]
-    assert [fields[b"body"] for _, fields in client.xrange("log:1")] == [b'{"time":40}', b'{"time":%d}' % CLOSED_US]
-    assert client.hget("times", "s:ticked") is None
-    assert [promise((0, 30)), promise((1, 30))] == [0, 1], "an operator feeds the stream again"
+    assert [promise((0, first)), promise((1, 60))] == [0, 0], "the shard 1 still feeds the stream"
+    assert [promise((1, first)), promise((0, first)), promise((1, first))] == [1, 0, 0], "the tick is appended once"
+    assert [fields[b"body"] for _, fields in client.xrange("log:1")] == [b'{"time":40}', b'{"time":%d}' % first]
+    assert client.hgetall("times") == {b"s:closed": b"%d" % first}
+    assert client.hgetall("promises") == {}
+    assert [promise((0, second)), promise((1, first)), promise((1, second))] == [0, 0, 1], "the shard 1 read it later"
+    assert [promise((0, 30)), promise((1, second)), promise((1, 30))] == [0, 0, 1], "an operator feeds the stream again"
 
 
 def test_log_read_derived(run, client):

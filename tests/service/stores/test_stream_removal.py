@@ -14,7 +14,9 @@ from service.stores.log.event_log import Submission
 from service.stores.registry.removal import StreamRemoval
 from shards import ALERT
 from streams import (
+    CLOSED_US,
     DERIVED_PROMISES_KEY,
+    STREAM_TIMES_KEY,
     Event,
     EventBatch,
     Input,
@@ -98,6 +100,7 @@ def fill(stores):
     stores.feeds.begin("f", FeedMark(checkpoint="c"), "orders")
     post(stores, event(1))
     stores.stream_times.tick("orders", Tick(time_us=9, cause="clock"), stores.log.layout)
+    stores.client.hset(STREAM_TIMES_KEY, "orders:closed", CLOSED_US + 1)
 
 
 USES = [
