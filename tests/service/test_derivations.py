@@ -4,6 +4,7 @@ from operator import attrgetter
 
 import pytest
 
+from constraints import UnsatisfiablePattern
 from nfa import PatternRefused
 from nfa.errors import TooManyRows
 from service import Registration
@@ -328,6 +329,22 @@ def test_a_draft_that_was_replaced_meanwhile_is_not_activated(registration, stor
     with pytest.raises(RegistryContended, match="the pattern 'p'"):
         registration.move_pattern("p", "activate")
     assert stores.registry.pattern("p").state == "draft"
+
+
+def test_a_draft_that_has_replaced_a_deleted_pattern_meanwhile_is_not_activated(registration, stores, monkeypatch):
+    register_pattern(registration, "orders", "PATTERN p EVENT SEQ(A a, B b)")
+
+    def replaced():
+        registration.delete_pattern("p")
+        draft_of(registration, "PATTERN p EVENT SEQ(A a, C c)")
+        forbid(registration, "C")
+
+    before_commit(monkeypatch, replaced)
+    with pytest.raises(RegistryContended, match="the pattern 'p'"):
+        registration.move_pattern("p", "activate")
+    assert stores.registry.pattern("p").state == "draft"
+    with pytest.raises(UnsatisfiablePattern):
+        registration.move_pattern("p", "activate")
 
 
 ASKED = {"name": "n", "of": "hints", "by": ["c"], "window": "1 h", "values": {"n": "count()"}, "ask": {"by": ["c"]}}

@@ -106,10 +106,15 @@ class Operators(Records[RegisteredOperator]):
         A suspended operator is resumed as its next version. This version is registered at ``now_us``, by default at the
         time of the former version. If ``stops``, a pause takes effect before the backlog, so that the operator receives
         no event of the backlog. This holds even if the operator was paused already.
+
+        A draft must be checked before ``activate`` starts it. If the operator is a draft, because it was deleted and
+        registered again since the caller read it as active, raise ``RegistryContended``.
         """
 
         def change(stored: RegisteredOperator | None) -> Change | None:
             record = self.require(stored, name, condition)
+            if action == "activate" and record.state == "draft":
+                raise RegistryContended.over(f"{self.one} {name!r}")
             if stops and action == "pause":
                 paused = moved(record, action, now_us)
                 return replace(self._change(paused, self._pause(name)), stops=True)
