@@ -22,7 +22,7 @@ from nfa.conditions.table_rows import ROW, Concerned, RowIndex, RowsRead, TableR
 from nfa.errors import TooManyRows
 from nfa.kernels.traces import NIL, Columns
 from nfa.lanes.lane import Lane
-from nfa.lanes.state import LaneOptions, LaneState
+from nfa.lanes.state import LaneOptions, LaneState, SavedLane
 from nfa.lanes.view import LaneView
 from nfa.registered import RunningPattern
 from nfa.results.batch import LaneOutput, Overflow
@@ -34,6 +34,7 @@ from streams.tables import OpenTable, Tables
 
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # ``_rows_of`` computes a row's hash from the hashes of its trace and key
 _PAIRS_AT_ONCE = 1 << 20
+_LEAST_TIMES = 4_096
 
 
 class RowLane(Lane):
@@ -49,6 +50,7 @@ class RowLane(Lane):
         self._moves: Moves | None = None
         self._begin = 0  # index in the input of the first event of the part that is being processed
         self._refused: dict[RunningPattern, str] = {}  # reasons for patterns whose table has too many rows
+        self._last_times: dict[int, int] = {}  # by hashed correlation key: time of its last event, if not stored yet
         super().__init__(options, is_finer=True, home=home)
 
     def configure(self, patterns: Sequence[RunningPattern]) -> None:
@@ -57,6 +59,10 @@ class RowLane(Lane):
         steps = [atom.condition for pattern in patterns for atom in atoms_to_test(pattern.automaton)]
         conditions = [*steps, *(pattern.automaton.pattern.where for pattern in patterns)]
         sources = (source for condition in conditions if condition is not None for source in sources_of(condition))
+        self._store_last_times()
+        self._needs_last_times = any(
+            pattern.automaton.is_trailing and pattern.automaton.pattern.within_us is None for pattern in patterns
+        )
         self._paths = list(dict.fromkeys(path for path in sources if isinstance(path, tuple) and path))
 
     def read_tables(self, tables: Tables) -> None:
@@ -105,10 +111,37 @@ class RowLane(Lane):
             outputs += [
                 replace(output, first_row=output.first_row + begin) for output in super().process_finer(part, keys)
             ]
+            if self._needs_last_times:
+                self._last_times.update(zip(part.key_hashes.tolist(), part.time_us.tolist(), strict=True))
+                if len(self._last_times) > max(_LEAST_TIMES, len(self._state.finer.pairs)):
+                    self._store_last_times()
             begin += max(1, len(part))
         if self._refused and len(batch):
             outputs[0] = replace(outputs[0], suspended=self._suspended(batch.slice(0, 1).to_events()[0]))
         return outputs
+
+    def finish(self) -> LaneOutput:
+        self._store_last_times()
+        return super().finish()
+
+    def dump(self) -> SavedLane:
+        self._store_last_times()
+        return super().dump()
+
+    def _store_last_times(self) -> None:
+        """Store the time of each transaction's last event in the run engine, for the traces of the transaction's rows.
+
+        By itself, the run engine knows only the times of events that concern these rows.
+        """
+        if not self._last_times:
+            return
+        pairs, (keys, traces, _) = self._state.finer.pairs, self._state.table.open_traces()
+        order = np.argsort(pairs[:, 1])
+        homes = pairs[order[np.searchsorted(pairs[:, 1], keys, sorter=order)], 0]
+        is_met = np.isin(homes, np.fromiter(self._last_times, np.uint64))
+        times_us = [self._last_times[home] for home in homes[is_met].tolist()]
+        self._state.runs.note_times(traces[is_met], np.array(times_us, np.int64))
+        self._last_times.clear()
 
     def view(self) -> LaneView:
         self._state.guards.follow(self._home.guards)

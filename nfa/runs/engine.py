@@ -27,7 +27,7 @@ from nfa.runs.program import RunListening, RunPattern, compile_runs, listeners
 from nfa.runs.ranked_pairs import RankedPairs
 from nfa.runs.state import migrated
 from nfa.runs.upkeep import close_pair, finish, pass_time, unpark_all
-from nfa.traces.table import Visits, Want
+from nfa.traces.table import Want
 from streams import Ties, WorkBudget, zeros_of
 
 RUN_LIMIT = 100_000
@@ -185,7 +185,7 @@ class RunEngine:
         if not self._compiled.automata or not len(visits):
             return collected.output
         self._id_of = id_of
-        self._note_times(visits, run_input.batch.time_us)
+        self.note_times(visits.traces, run_input.batch.time_us[visits.rows])
         places = run_input.concerns(self._compiled)
         columns = run_batch(run_input, places, self._compiled, self._texts)
         rows = visits.rows[places].astype(np.int64)
@@ -193,6 +193,17 @@ class RunEngine:
         if len(self._texts) >= self._sweep_at:
             self._forget_texts()
         return collected.output
+
+    def note_times(self, traces: NDArray[np.int32], times_us: NDArray[np.int64]) -> None:
+        """Store the times of the latest events of traces. Matches that the end of the input decides are detected then.
+
+        If a trace occurs more than once, its last time counts.
+        """
+        needed = int(traces.max(initial=-1)) + 1
+        self._state = run_state.with_traces(self._state, needed)
+        if needed > len(self._last_times):
+            self._last_times = np.resize(self._last_times, max(needed, 2 * len(self._last_times)))
+        self._last_times[traces] = times_us
 
     def pass_time(self, watermark_us: int, id_of: Callable[[int], str]) -> RunOutput:
         """Advance time to the watermark, and return the results that waited for this time.
@@ -307,13 +318,6 @@ class RunEngine:
         self._compiled.compiler.renumber_texts(numbers)
         self._state = run_state.with_buckets(self._state, self._compiled.program)
         self._sweep_at = max(_LEAST_SWEEP, 2 * len(self._texts))
-
-    def _note_times(self, visits: Visits, times_us: NDArray[np.int64]) -> None:
-        needed = int(visits.traces.max(initial=-1)) + 1
-        self._state = run_state.with_traces(self._state, needed)
-        if needed > len(self._last_times):
-            self._last_times = np.resize(self._last_times, max(needed, 2 * len(self._last_times)))
-        self._last_times[visits.traces] = times_us[visits.rows]
 
     def _conditions(self) -> Conditions:
         state, compiled = self._state, self._compiled

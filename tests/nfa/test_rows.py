@@ -99,9 +99,9 @@ def expanded(pattern: Pattern, row: Mapping[str, Any]) -> Pattern:
 
 @st.composite
 def row_events(draw: st.DrawFn) -> list[Event]:
-    """Events whose values are often those of a row."""
+    """Events whose values are often those of a row. Only steps of any type take a D."""
     value = st.sampled_from([1, 1, 2, 2, 0, None, 2.5, "a"])
-    event = st.tuples(st.sampled_from("ABC"), st.sampled_from("kkkl"), st.sampled_from([0, 1, 1, 2]), value, value)
+    event = st.tuples(st.sampled_from("ABCD"), st.sampled_from("kkkl"), st.sampled_from([0, 1, 1, 2]), value, value)
     rows, now, events = draw(st.lists(event, min_size=3, max_size=9)), 0, []
     for number, (name, key, gap, v, w) in enumerate(rows):
         now += gap
@@ -130,10 +130,14 @@ def row_patterns(draw: st.DrawFn) -> Pattern:
 
     columns = (Column(draw(COLUMNS), "r"),) if draw(st.booleans()) else ()
     wheres = [Comparison("!=", draw(COLUMNS), Literal(0)), pattern.where, None, None, None]
+    event, within_us = mapped(pattern.event, changed), pattern.within_us
+    if draw(st.integers(0, 3)) == 0:  # the end of the transaction decides
+        event, within_us = Ordered((Item(of=event), Item(negated=Atom(("C",), "absent")))), None
     made = replace(
         pattern,
         rows=EachRow(table="rules", alias="t"),
-        event=mapped(pattern.event, changed),
+        event=event,
+        within_us=within_us,
         where=draw(st.sampled_from(wheres)),
         returns=(*pattern.returns, *columns),
     )
@@ -270,6 +274,31 @@ def test_matches_equal_those_of_one_pattern_for_each_row(data: st.DataObject) ->
             events = []
             break
     assert shapes(matcher.finish()) == meaning.finish()
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+@pytest.mark.parametrize("split", [[], [1], [2], [1, 2, 3]], ids=str)
+@pytest.mark.parametrize("event", ["SEQ(A a [v = t.v], NOT C)", "SEQ(A+ a [v = t.v] GREEDY, B? b)"])
+def test_the_end_of_the_input_decides_at_the_last_event_of_the_transaction(
+    event: str, split: list[int], is_saved: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nfa.lanes.row_lane._LEAST_TIMES", 0)
+    pattern = parse_pattern(f"PATTERN p FOR EACH ROW OF rules t EVENT {event}")
+    matcher, meaning = Matcher(), Expansion(pattern)
+    matcher.add_pattern(describe_pattern(pattern))
+    table = {"x": ROW, "y": {**ROW, "v": 2}}
+    matcher.read_tables(tables(table))
+    meaning.read_rows(table)
+    events = [Event(id=name + key, type=name, time_us=time_us, key=key, data={"v": 1})
+              for name, time_us, key in (("A", 0, "k"), ("A", 0, "l"), ("D", 1, "k"), ("E", 2, "m"))]  # fmt: skip
+    for batch in batches(events, split):
+        assert shapes(matcher.process(batch)) == meaning.process(batch)
+        if is_saved:
+            matcher = Matcher.load(matcher.dump(), {})
+            matcher.read_tables(tables(table))
+    found = matcher.finish()
+    assert sorted((one.key, one.detected_us) for one in found.matches()) == [("k", 1), ("l", 0)]
+    assert shapes(found) == meaning.finish()
 
 
 @settings(max_examples=300, deadline=None)
