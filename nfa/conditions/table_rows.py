@@ -313,18 +313,21 @@ def _with_open_traces(
     """Pair each event with the rows that have an open trace of the event's key.
 
     ``open_pairs`` has the traces that were open before the batch. The pairs in ``parts`` may open traces in the batch,
-    so they count as open.
+    so they count as open from their events on.
     """
     keys = np.concatenate([open_pairs[0], *(homes[part.events] for part in parts)])
     rows = np.concatenate([open_pairs[1], *(part.rows for part in parts)])
-    order = np.lexsort((rows, keys))
-    keys, rows = keys[order], rows[order]
+    since = np.concatenate([np.full(len(open_pairs[0]), -1), *(part.events for part in parts)])
+    order = np.lexsort((since, rows, keys))
+    keys, rows, since = keys[order], rows[order], since[order]
     is_first = np.ones(len(keys), np.bool_)
     is_first[1:] = (keys[1:] != keys[:-1]) | (rows[1:] != rows[:-1])
-    keys, rows = keys[is_first], rows[is_first]
+    keys, rows, since = keys[is_first], rows[is_first], since[is_first]
     begins = np.searchsorted(keys, homes[events], "left")
     sizes = np.searchsorted(keys, homes[events], "right") - begins
-    return Concerned(np.repeat(events, sizes), rows[ragged_places(begins, sizes)])
+    pairs = Concerned(np.repeat(events, sizes), rows[ragged_places(begins, sizes)])
+    is_open = pairs.events > since[ragged_places(begins, sizes)]
+    return Concerned(pairs.events[is_open], pairs.rows[is_open])
 
 
 def _events_of(batch: EventBatch, types: Collection[str]) -> NDArray[np.intp]:

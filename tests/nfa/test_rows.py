@@ -301,6 +301,21 @@ def test_the_end_of_the_input_decides_at_the_last_event_of_the_transaction(
     assert shapes(found) == meaning.finish()
 
 
+@pytest.mark.parametrize("split", [[1], [2], [3], [4], [1, 2, 3, 4, 5]], ids=str)
+@pytest.mark.parametrize("steps", ["A a [v = t.v], B b", "A a [v = t.v], NOT D", "A a [v = t.v], B b [v > a.v]"])
+def test_an_event_before_the_first_of_a_row_does_not_meet_it_in_any_cut(steps: str, split: list[int]) -> None:
+    events = [event(number, name, v=number % 2) for number, name in enumerate("DBADBA")]
+    states = []
+    for cut in ([], split):
+        matcher = Matcher()
+        matcher.add_pattern(f"PATTERN p FOR EACH ROW OF rules t EVENT SEQ({steps})")
+        matcher.read_tables(tables({"x": ROW, "y": {**ROW, "v": 0}}))
+        for batch in batches(events, cut):
+            matcher.process(batch)
+        states.append(matcher.dump())
+    assert states[0] == states[1]
+
+
 @settings(max_examples=300, deadline=None)
 @given(row_patterns())
 def test_both_forms_of_a_pattern_read_back_the_same(pattern: Pattern) -> None:
