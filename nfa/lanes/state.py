@@ -240,7 +240,7 @@ class LaneState:
         stable, monitors, bit_monitors = self._stable_monitors(traces["trace_monitor"])
         arrays: Arrays = {**traces, **shadow, **self.shared.dump_arrays(numbers), **self.runs.dump_arrays(numbers)}
         arrays["trace_monitor"] = stable
-        arrays["finer_pairs"] = self.finer.pairs.reshape(-1)
+        arrays["finer_pairs"] = self.finer.dump()
         if self.idle is not None:
             arrays.update(self.idle.dump_arrays())
         if self.open is not None:

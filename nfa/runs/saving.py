@@ -46,13 +46,14 @@ def saved(
 ) -> dict[str, NDArray[Any]]:
     """Return the state as one-dimensional arrays of pairs, runs, nodes, events and texts.
 
-    Runs are in the order of their pairs. Parents precede children among the nodes. ``last_times`` has the time of the
-    last event for each trace number. ``traces`` maps old to new trace numbers.
+    Runs are in the order of their pairs. Parents precede children among the nodes. The order of nodes and events does
+    not depend on the cut of the input into batches. ``last_times`` has the time of the last event for each trace
+    number. ``traces`` maps old to new trace numbers.
     """
     pairs = _pairs_in_order(state)
     runs = np.array([run for pair in pairs.tolist() for run in run_state.runs_of(state, pair)], np.int64)
-    nodes = _by_depth(state)
-    events = np.flatnonzero(state.event_references > 0)
+    nodes = _by_length(state, runs)
+    events = _by_sequence(state, nodes)
     numbers_by_kind = {"node": nodes, "event": events, "run": runs, "pair": pairs}
     node_numbers, event_numbers = _numbers(nodes, len(state.node_parent)), _numbers(events, len(state.event_next))
     arrays: dict[str, NDArray[Any]] = {name: getattr(state, name)[numbers_by_kind[_kind_of(name)]] for name in _SAVED}
@@ -125,17 +126,25 @@ def _pairs_in_order(state: RunState) -> NDArray[np.int64]:
     return np.array(pairs, np.int64)
 
 
-def _by_depth(state: RunState) -> NDArray[np.int64]:
-    """Return the numbers of the nodes in use, parents before children."""
+def _by_length(state: RunState, runs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the numbers of the nodes in use, parents before children, in an order that depends only on the runs.
+
+    Among nodes with chains of equal length, the nodes of older runs are first.
+    """
     used = np.flatnonzero(state.node_references > 0)
-    depth = np.zeros(len(state.node_parent) + 1, np.int64)
-    parents = state.node_parent[used].astype(np.int64)
-    waiting = np.ones(len(used), np.bool_)
-    while waiting.any():
-        ready = waiting & ((parents == NIL) | (depth[parents] > 0))
-        depth[used[ready]] = np.where(parents[ready] == NIL, 1, depth[parents[ready]] + 1)
-        waiting &= ~ready
-    return used[np.argsort(depth[used], kind="stable")]
+    oldest = np.full(len(state.node_parent), NIL, np.int64)  # the runs of a pair are saved newest first
+    np.maximum.at(oldest, state.run_node[runs], np.arange(len(runs)))
+    lengths = state.node_length[used]
+    order = np.argsort(lengths, kind="stable")
+    for nodes in reversed(np.split(used[order], np.flatnonzero(np.diff(lengths[order])) + 1)[1:]):
+        np.maximum.at(oldest, state.node_parent[nodes], oldest[nodes])
+    return used[np.lexsort((-oldest[used], lengths))]
+
+
+def _by_sequence(state: RunState, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the numbers of the events that ``nodes`` bind, in the order of their sequence numbers, then of nodes."""
+    events, places = np.unique(state.node_event[nodes], return_index=True)
+    return events[np.lexsort((places, state.event_sequence[events]))].astype(np.int64)
 
 
 def _numbers(used: NDArray[np.int64], size: int) -> NDArray[np.int32]:

@@ -62,7 +62,7 @@ class FinerTraces:
 
         ``rows`` has, for each correlation key, the row before which its trace ends. The rows are ascending.
         """
-        pairs = self._pairs[np.lexsort((self._pairs[:, 1], self._pairs[:, 0]))]
+        pairs = self._sorted_pairs()
         first = np.searchsorted(pairs[:, 0], homes, "left")
         sizes = np.searchsorted(pairs[:, 0], homes, "right") - first
         keys = pairs[ragged_places(first, sizes), 1]
@@ -71,6 +71,13 @@ class FinerTraces:
     def keep(self, keys: NDArray[np.uint64]) -> None:
         """Remove all finer keys except ``keys``."""
         self.load(self._pairs[np.isin(self._pairs[:, 1], keys)])
+
+    def dump(self) -> NDArray[np.uint64]:
+        """Return the pairs as a flat array, sorted: the order of ``pairs`` depends on the cut into batches."""
+        return self._sorted_pairs().reshape(-1)
+
+    def _sorted_pairs(self) -> NDArray[np.uint64]:
+        return self._pairs[np.lexsort((self._pairs[:, 1], self._pairs[:, 0]))]
 
     def load(self, pairs: NDArray[np.uint64]) -> None:
         """Replace all pairs of hashed correlation key and hashed finer key."""
