@@ -14,7 +14,8 @@ from shards.entries import Entry, StoredEntry
 from shards.feeds import Feeds, HostKey
 from shards.operators import Kind, Output
 from shards.place import Place, Step, known_kind
-from streams import ControlRecordError, Definition, EventBatch, RecordKind, Start
+from shards.stops import operator_of
+from streams import ControlRecord, ControlRecordError, Definition, EventBatch, OperatorOn, PatternOn, RecordKind, Start
 
 MAIN = ""
 PlaceKey: TypeAlias = tuple[str, str]
@@ -61,7 +62,7 @@ class Derivation:
         }
 
     def started(self, definition: Definition, feeds: Feeds, kinds: Mapping[str, Kind]) -> Derivation:
-        """Return the derivation with ``feeds`` after the start of an operator, in this shard or in others only.
+        """Return the derivation with ``feeds`` after the start of an operator.
 
         If the operator feeds a stream through the log, the stream waits for the log from now on.
         """
@@ -70,6 +71,18 @@ class Derivation:
         if isinstance(place, DerivedPlace):
             place.await_log()
         return Derivation(self._places, feeds)
+
+    def after_ignored(self, record: ControlRecord, place: Place, kinds: Mapping[str, Kind]) -> Derivation:
+        """Return the derivation after a control record about an operator of a place that has stopped early (``Stops``).
+
+        Feeds follow the log, so that those of all shards are equal, although other shards may still run the operator.
+        """
+        stream = place.declaration.name
+        if isinstance(record, PatternOn | OperatorOn):
+            definition = record.definition(stream)
+            place.host(definition.kind)  # passes time on
+            return self.started(definition, self.fed_by(definition, record.start, kinds), kinds)
+        return Derivation(self._places, self.feeds.without_operator(stream, *operator_of(record)))
 
     def close_log(self, place: Place, closing_us: int) -> Derivation:
         """Return the derivation after a closing tick, which may end the waiting of a place for the log."""

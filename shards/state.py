@@ -36,7 +36,7 @@ from shards.operators import Host, Kind, Observation, Origin, Renderer, Result, 
 from shards.place import Answer, Place, Step
 from shards.policy import Decoded, Decoder, OldestFirst, Policy, in_turns, ticks_last
 from shards.rows import OutputRow, ResultRows, RowBlock, dead_letter, results_of, rows_of
-from shards.stops import STOPPED, Stops
+from shards.stops import STOPPED, Stops, operator_of
 from streams import (
     CLOSED_US,
     Ask,
@@ -434,9 +434,7 @@ class ShardState:
         try:
             record = decode_control(kind, entry.body)
             if self._stops.ignores(entry.stream, record):
-                if isinstance(record, PatternOn | OperatorOn):  # other shards may start the operator
-                    definition = record.definition(entry.stream)
-                    self._derivation = self._derivation.started(definition, self.feeds, self._kinds)
+                self._derivation = self._derivation.after_ignored(record, self._declared(entry), self._kinds)
                 return ()
             self._control(record, entry)
         except (ForestallError, MemoryError):
@@ -499,10 +497,8 @@ class ShardState:
                 self._forget(entry.stream)
             case PatternOn() | OperatorOn():
                 self._start(record.definition(entry.stream), record.start, entry)
-            case PatternOff(name) | PatternPause(name):
-                self._stop("pattern", name, entry)
-            case OperatorOff(kind, name):  # also OperatorPause
-                self._stop(kind, name, entry)
+            case PatternOff() | PatternPause() | OperatorOff():  # also OperatorPause
+                self._stop(*operator_of(record), entry)
             case ConstraintsOn() as record:
                 self._declared(entry).follow(record)
             case Tick(time_us=time_us) if time_us >= CLOSED_US:
@@ -549,17 +545,20 @@ class ShardState:
         self._forget_unused(source.stream)
 
     def _stop(self, kind: str, name: str, entry: Entry) -> None:
+        self._stop_host(kind, name, entry)
+        self._derivation = Derivation(self._places, self.feeds.without_operator(entry.stream, kind, name))
+
+    def _stop_host(self, kind: str, name: str, entry: Entry) -> None:
         running = [place for place in self._places_of(entry.stream) if place.runs(kind, name)]
         for place in running or [self._declared(entry)]:
             place.host(kind).stop(name)
-        self._derivation = Derivation(self._places, self.feeds.without_operator(entry.stream, kind, name))
         self._forget_unused(entry.stream)
 
     def _stop_all(self, note: Entry) -> None:
         for stream, (kind, name) in self._stops.begin(note, self.position):
             if any(place.runs(kind, name) for place in self._places_of(stream)):
                 entry = StoredEntry(position=note.position, kind=note.kind, stream=stream, body=note.body)
-                self._stop(kind, name, entry)
+                self._stop_host(kind, name, entry)
 
     def _forget_unused(self, stream: str) -> None:
         """Drop the places of further keys without operators, because they receive no more events."""

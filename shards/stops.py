@@ -74,7 +74,7 @@ class Stops:
     def ignores(self, stream: str, record: ControlRecord) -> bool:
         """Return whether a record of the log is ignored, because it concerns a stopped operator."""
         return any(
-            (stream, _operator_of(record)) == (operator_stream, operator)
+            (stream, operator_of(record)) == (operator_stream, operator)
             for records in self._pending.values()
             for operator_stream, operator in _operators_in(records)
         )
@@ -94,10 +94,10 @@ class Stops:
 
 
 def _operators_in(records: Sequence[Sequence[str]]) -> list[_Stopped]:
-    return [(stream, _operator_of(decode_control(RecordKind(kind), body.encode()))) for stream, kind, body in records]
+    return [(stream, operator_of(decode_control(RecordKind(kind), body.encode()))) for stream, kind, body in records]
 
 
-def _operator_of(record: ControlRecord) -> tuple[str, str]:
+def operator_of(record: ControlRecord) -> tuple[str, str]:
     """Return kind and name of the operator that a control record starts or stops. Both are empty for other records."""
     match record:
         case PatternOn(name=name) | PatternOff(name=name) | PatternPause(name=name):
