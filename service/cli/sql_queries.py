@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import typer
 
 from nfa import run_query
 from service.cli.inputs import read_text
-from service.cli.output import echo_table
-from streams import EventFileError, json_value
+from service.cli.output import echo_table, standard_error
+from streams import EventFileError, json_value, shown
+
+_FIRST = 10_000  # number of values of a column that decide what most of them are
+_TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?)?"
+_TIMES = (_TIME, f"{_TIME}(Z|[+-][0-9]{{2}}(:?[0-9]{{2}})?)")
+_NUMBERS = ("-?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?", "[+-]?[0-9]+([.,][0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 def answers_query(query: Path | None, patterns: Collection[Path], events: Path, *, is_json: bool) -> bool:
@@ -41,9 +48,43 @@ def read_table(path: Path) -> pa.Table:
     if kind not in _READERS:
         raise EventFileError(f"{path}: a query reads .csv, .jsonl and .parquet files, the first two also .gz")
     try:
-        return _with_data_flat(_READERS[kind](path))
+        table = _with_data_flat(_READERS[kind](path))
     except (OSError, pa.ArrowException) as error:
         raise EventFileError(f"{path}: {str(error).partition(chr(10))[0]}") from error
+    if kind != ".parquet":  # whose columns have declared types
+        _notice_texts(path, table, {"times": _TIMES, **({"numbers": _NUMBERS} if kind == ".csv" else {})})
+    return table
+
+
+def _notice_texts(path: Path, table: pa.Table, forms: Mapping[str, Sequence[str]]) -> None:
+    """Print a notice for each column of text if most of its first values have one of ``forms``, such as those of times.
+
+    Values of one form and length are sorted correctly as text, so they need no notice.
+    """
+    for field in table.schema:
+        if not pa.types.is_string(field.type):
+            continue
+        texts = table.column(field.name)
+        texts = texts.filter(pc.not_equal(texts, ""))  # without null
+        first = texts[:_FIRST]
+        for name, regexes in forms.items():
+            masks = [_have_form(first, regex) for regex in regexes]
+            counts = [pc.sum(mask).as_py() or 0 for mask in masks]
+            if 2 * (pc.sum(reduce(pc.or_, masks)).as_py() or 0) <= len(first):
+                continue
+            usual = counts.index(max(counts))
+            example = first.filter(masks[usual])[0].as_py()
+            others = texts.filter(pc.invert(_have_form(texts, regexes[usual])))
+            others = others or texts.filter(pc.not_equal(pc.utf8_length(texts), len(example)))
+            if others:
+                standard_error.notice(
+                    f"{path}: column {field.name} is read and sorted as text, as its values are not all {name} written "
+                    f"in one way: {shown(example)} and {shown(others[0].as_py())}"
+                )
+
+
+def _have_form(texts: pa.ChunkedArray, regex: str) -> pa.ChunkedArray:
+    return pc.match_substring_regex(texts, f"^({regex})$")
 
 
 def _read_csv(path: Path) -> pa.Table:

@@ -91,3 +91,38 @@ def test_a_query_imports_neither_pandas_nor_what_matches_patterns(files):
     imported = set(done.stderr.split())
     assert "nfa.sql.query" in imported
     assert not imported & {"pandas", "service.runs", "nfa.lanes", "shards"}
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "examples"),
+    [
+        ("e.csv", ["2026-01-01 10:00:00", "2026-01-01T10:10:00Z", "2026-01-01 10:20:00"], (0, 1)),
+        ("e.csv", ["9", "10", "x11"], (0, 2)),
+        ("e.csv", ['"9,5"', '"10,5"', ""], (0, 1)),
+        ("e.jsonl", ["2026-01-01T10:00:00Z", "2026-01-01T10:00:00.5Z", "2026-01-01T10:20:00Z"], (0, 1)),
+    ],
+)
+def test_a_column_that_mixed_forms_turn_into_text_is_noticed(call, files, name, values, examples):
+    if name == "e.csv":
+        text = "time,v\n" + "\n".join(f"{value},{place}" for place, value in enumerate(values))
+    else:
+        text = "\n".join(f'{{"time": "{value}", "v": {place}}}' for place, value in enumerate(values))
+    (files / name).write_text(text)
+    (files / "q.sql").write_text("SELECT * FROM t MATCH_RECOGNIZE (ORDER BY time MEASURES count(*) AS n PATTERN (A+))")
+    status, _, error = call("match", "--sql", "q.sql", "--events", name)
+    assert status == 0
+    what = "numbers" if "9" in values[0] else "times"
+    assert f"notice: {name}: column time is read and sorted as text, as its values are not all {what}" in error
+    assert " and ".join(repr(values[place].strip('"')) for place in examples) in error
+
+
+@pytest.mark.parametrize("fraction", ["", ".5", ".123456"])
+@pytest.mark.parametrize("name", ["e.csv", "e.jsonl"])
+def test_columns_of_words_and_of_times_in_one_form_are_not_noticed(call, files, name, fraction):
+    times = [f"2026-01-01T10:0{place}:00{fraction}Z" for place in range(3)]
+    rows = [f"{time},{word}" for time, word in zip(times, ["x1", "", "7"], strict=True)]
+    (files / "e.csv").write_text("time,w\n" + "\n".join(rows))
+    (files / "e.jsonl").write_text("\n".join(f'{{"time": "{time}", "w": "7"}}' for time in times))
+    (files / "q.sql").write_text("SELECT * FROM t MATCH_RECOGNIZE (ORDER BY time MEASURES count(*) AS n PATTERN (A+))")
+    status, _, error = call("match", "--sql", "q.sql", "--events", name)
+    assert (status, error) == (0, "")
