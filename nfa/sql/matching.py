@@ -81,11 +81,12 @@ def search(clause: Clause, table: SortedTable, most_steps: int = MOST_STEPS) -> 
         PatternRefused: The conditions do not fit the table's columns.
         RowPatternFailed: The search takes too many steps, or AFTER MATCH SKIP has no row to skip to.
     """
+    within = _within(clause, table)
     program, conditions = build_program(clause.pattern), compile_conditions(clause, table)
     longest = int(np.diff(table.bounds).max(initial=0))
     has_memory = not conditions.has_history and program.branches * (longest + 1) <= _MOST_MEMORY
     rows, ranks = _rows(clause, table, conditions)
-    plan = _plan(clause, program, conditions, ranks, (int(has_memory), _within(clause, table), most_steps))
+    plan = _plan(clause, program, conditions, ranks, (int(has_memory), within, most_steps))
     scratch = _scratch(program, conditions, longest, has_memory=has_memory)
     matches = RowMatches(np.zeros((max(16, table.size // 8), 4), np.int64), np.zeros(max(64, table.size), np.int32))
     while (status := find_matches(plan, rows, scratch, matches)) != tables.DONE:
@@ -162,7 +163,7 @@ def _within(clause: Clause, table: SortedTable) -> int:
         raise PatternRefused(
             "within",
             "WITHIN takes a positive INTERVAL beside ORDER BY a time, or a positive whole number beside ORDER BY a "
-            f"whole number; here ORDER BY has {kind}",
+            f"whole number; here the column {clause.order[0].column} has values of type {kind}",
             clause.order[0].position,
         )
     return min(size, int(tables.LONGEST))

@@ -177,3 +177,16 @@ def test_a_text_is_refused(text, message):
     with pytest.raises(PatternRefused) as refused:
         run_query(text, lambda _: TABLE)
     assert message in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [(["ann", "bob"], "text"), ([1.5, 2.5], "float"), (["1", "2"], "text"), ([True, False], "boolean")],
+)
+@pytest.mark.parametrize("length", ["INTERVAL '5' MINUTE", "5"])
+def test_within_beside_a_column_that_is_neither_time_nor_whole_number_names_its_type(values, kind, length):
+    clause = f"MATCH_RECOGNIZE (ORDER BY x MEASURES count(*) AS c PATTERN (A+) WITHIN {length})"
+    with pytest.raises(PatternRefused, match="line 1, column 43: WITHIN takes a positive INTERVAL") as refused:
+        run_query(f"SELECT * FROM t {clause}", lambda _: pa.table({"x": values}))
+    assert refused.value.reason == "within"
+    assert str(refused.value).endswith(f"here the column x has values of type {kind}")
