@@ -51,6 +51,12 @@ class PatternReader:
         return parts[0] if len(parts) == 1 else Alternation(parts)
 
     def _sequence(self, tree: Branch) -> Node:
+        words = [tokens_of(part)[0].upper() if part.data == "variable" else "" for part in trees_of(tree)]
+        for place, part in enumerate(trees_of(tree)):
+            if words[place : place + 3] == ["AFTER", "MATCH", "SKIP"]:
+                raise PatternRefused(
+                    "skip", "AFTER MATCH SKIP is inside PATTERN (...); write it before PATTERN", position_of(part)
+                )
         parts = tuple(map(self._part, trees_of(tree)))
         return parts[0] if len(parts) == 1 else Concatenation(parts)
 

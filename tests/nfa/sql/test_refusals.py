@@ -40,6 +40,8 @@ REFUSED = [
     ("INTERVAL '9999999999' DAY", "A", "A AS TRUE", "literal", "the interval '9999999999' is too long"),
     ("DATE '2026-13-01'", "A", "A AS TRUE", "literal", "'2026-13-01' is not valid; write for example DATE"),
     ("n", "()", "A AS TRUE", "no-variable", "the pattern names no variable"),
+    ("n", "A B+ AFTER MATCH SKIP TO LAST B", "B AS TRUE", "skip", "line 3, column 17: AFTER MATCH SKIP is inside"),
+    ("n", "(A | after match skip PAST B)", "B AS TRUE", "skip", "write it before PATTERN"),
     ("n", "A{2,1}", "A AS TRUE", "quantifier", "the upper bound is at least 1, and not below the lower one"),
     ("n", "A{1001}", "A AS TRUE", "too-large", "at most 1000 repetitions are allowed"),
     ("n", "(A{1000}){1000}", "A AS TRUE", "too-large", "steps with its repetitions; at most 10000"),
