@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
-from typing import NoReturn
+from itertools import accumulate
+from typing import NoReturn, TypeAlias
 
 from nfa.errors import PatternRefused
 from nfa.language.limits import MAX_TEXT
@@ -49,10 +50,29 @@ _SIGNS: Mapping[str, str] = {
 }
 _FUNCTIONS = frozenset(["abs", "lower", "upper", "length", "coalesce"])
 _MOST_STEPS = 64
+_Part: TypeAlias = tuple[str, Position]
 _CALLED: Mapping[type, str] = {Alternation: "| or PERMUTE", Repetition: "a quantifier without a fixed number"}
 
 
-def stream_pattern_text(text: str) -> str:
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """A pattern as text of the pattern language.
+
+    Attributes:
+        origins: For each part of the text, in order: the index at which it begins, and the position of its origin.
+    """
+
+    text: str
+    origins: tuple[tuple[int, Position], ...]
+
+    def origin(self, position: Position) -> Position:
+        """Return the position in the text of SQL from which the part at a position of the translated text comes."""
+        lines = self.text.split("\n")
+        index = sum(len(line) + 1 for line in lines[: position.line - 1]) + position.column - 1
+        return [place for start, place in self.origins if start <= index][-1]
+
+
+def translated(text: str) -> Translation:
     """Translate ``PATTERN name MATCH_RECOGNIZE (…)`` to a text of the pattern language."""
     name, parsed_clause = parse_named(text)
     clause = resolve_clause(parsed_clause, None)
@@ -61,13 +81,15 @@ def stream_pattern_text(text: str) -> str:
         steps = tuple(_steps(clause.pattern))
         if len(steps) > _MOST_STEPS:
             _refuse(f"a pattern of {len(steps)} rows", f"at most {_MOST_STEPS} are allowed")
-        pattern = _Writer(clause, steps).text(name)
-        if len(pattern) > MAX_TEXT:
+        parts = _Writer(clause, steps).parts(name)
+        starts = list(accumulate((len(part) for part, _ in parts), initial=0))
+        if starts[-1] > MAX_TEXT:
             _refuse(
                 "a clause with conditions of this size",
-                f"as a pattern they have {len(pattern)} characters, at most {MAX_TEXT} are allowed",
+                f"as a pattern they have {starts[-1]} characters, at most {MAX_TEXT} are allowed",
             )
-        return pattern
+        origins = zip(starts, (position for _, position in parts), strict=False)
+        return Translation("".join(part for part, _ in parts), tuple(origins))
 
 
 class _Unplaced(PatternRefused):
@@ -132,23 +154,24 @@ class _Writer:
             _refuse("these names of variables", "they are equal once repeated ones are numbered; rename one")
         return tuple(step_aliases)
 
-    def text(self, name: str) -> str:
-        steps = ", ".join(self._step(place) for place in range(len(self.steps)))
+    def parts(self, name: str) -> list[_Part]:
+        """Return the text of the pattern in parts, each with the position of its origin."""
+        place = self.clause.position
+        parts: list[_Part] = [(f"PATTERN {self._name(name)}\nEVENT {'SEQ(' * (len(self.steps) > 1)}", place)]
+        for step in range(len(self.steps)):
+            parts += [(", " * (step > 0), place), *self._step(step)]
         # key is not quoted, because in quotes it would be an attribute
         keys = ", ".join(quoted(sort.column) for sort in self.clause.partition)
-        lines = [
-            f"PATTERN {self._name(name)}",
-            f"EVENT SEQ({steps})" if len(self.steps) > 1 else f"EVENT {steps}",
-            f"WHERE [{keys}]",
-            *([f"WITHIN {self._within()}"] if self.clause.within is not None else []),
-            f"SELECT STRICT{' SKIP PAST LAST' * (self.clause.skip.rule == 'past_last_row')}",
-        ]
+        parts += [(")" * (len(self.steps) > 1), place), (f"\nWHERE [{keys}]", self.clause.partition[0].position)]
+        if self.clause.within is not None:
+            parts.append((f"\nWITHIN {self._within()}", place))
+        parts.append((f"\nSELECT STRICT{' SKIP PAST LAST' * (self.clause.skip.rule == 'past_last_row')}", place))
         end = len(self.steps) - 1
-        columns = []
-        for measure in self.clause.measures:
+        for number, measure in enumerate(self.clause.measures):
             with _placed(measure.position):
-                columns.append(f"{self._value(measure.expression, end, None)} AS {self._name(measure.name)}")
-        return "\n".join([*lines, *([f"RETURN {', '.join(columns)}"] if columns else [])])
+                column = f"{self._value(measure.expression, end, None)} AS {self._name(measure.name)}"
+            parts.append((f"{', ' if number else f'{chr(10)}RETURN '}{column}", measure.position))
+        return parts
 
     def _within(self) -> str:
         match self.clause.within:
@@ -156,17 +179,21 @@ class _Writer:
                 return f"{length // timedelta(microseconds=1)} us"
         _refuse("this WITHIN", "write a positive INTERVAL")
 
-    def _step(self, place: int) -> str:
+    def _step(self, place: int) -> list[_Part]:
         condition = dict(self.clause.definitions).get(self.steps[place])
-        types, remaining = "_", [condition] if condition is not None else []
+        position = self.clause.position if condition is None else position_of(condition)
+        types, type_position, remaining = "_", position, [condition] if condition is not None else []
         for conjunct in _conjuncts(condition):
             if (type_names := _types_of(conjunct)) is not None:
-                types = "|".join(self._name(name) for name in type_names)
+                types, type_position = "|".join(self._name(name) for name in type_names), position_of(conjunct)
                 remaining = [candidate for candidate in _conjuncts(condition) if candidate != conjunct]
                 break
-        with _placed(self.clause.position if condition is None else position_of(condition)):
-            condition_text = " AND ".join(f"({self._value(conjunct, place, place)})" for conjunct in remaining)
-        return f"{types} {self._name(self.aliases[place])}{f' [{condition_text}]' if condition_text else ''}"
+        parts: list[_Part] = [(f"{types} {self._name(self.aliases[place])}", type_position)]
+        with _placed(position):
+            for number, conjunct in enumerate(remaining):
+                value = self._value(conjunct, place, place)
+                parts.append((f"{' AND ' if number else ' ['}({value})", position_of(conjunct)))
+        return [*parts, ("]" * (len(parts) > 1), position)]
 
     def _value(self, expression: Expression, current_step: int, own_step: int | None) -> str:
         """Return an expression as text of the pattern language.

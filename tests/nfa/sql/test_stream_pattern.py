@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfa import PatternRefused, describe_pattern, parse_pattern, parse_patterns, run_query
+from service.registering.strangers import strangers
 from service.runs.stream_run import run_patterns
 from streams import Event, EventBatch, StreamDeclaration
 
@@ -146,3 +147,32 @@ def test_what_has_no_meaning_over_a_stream_is_refused_by_name(change, what):
     assert refused.value.reason == "stream-sql"
     assert f"{what}" in str(refused.value)
     assert "has no meaning as a pattern of a stream" in str(refused.value)
+
+
+PLACED = """-- Two rows.
+PATTERN p MATCH_RECOGNIZE (
+  PARTITION BY key ORDER BY time
+  MEASURES FIRST(id) AS first,
+           LAST(misspelt) AS m
+  PATTERN (A B{2})
+  DEFINE
+    A AS w = 'a\nb' AND type = 'Orde',
+    B AS type = 'Order' AND v > 1
+     AND misspeld > A.v)"""
+
+
+def test_positions_of_notices_are_those_of_the_text_in_sql():
+    events = [Event(id="1", type="Order", time_us=0, key="k", data={"v": 1, "w": "x"})]
+    notices = [notice.placed for _, notice in strangers(parse_patterns(PLACED), EventBatch.from_events(events))]
+    found = {notice.partition(" (did")[0] for notice in notices}
+    assert found == {
+        "line 9, column 8: Orde",
+        "line 11, column 10: no event of the type Order has misspeld, so it is null everywhere",
+        "line 5, column 12: no event of the type Order has misspelt, so it is null everywhere",
+    }
+
+
+def test_positions_of_refusals_are_those_of_the_text_in_sql():
+    with pytest.raises(PatternRefused, match="line 4, column 12: RETURN has two columns named m") as refused:
+        parse_pattern(PLACED.replace("first,", "m,"))
+    assert (refused.value.position.line, refused.value.position.column) == (4, 12)
