@@ -24,6 +24,7 @@ VALUE_TYPES: Mapping[ValueType, pa.DataType] = {
 
 MOST_COLUMNS = 200
 _MOST_NAME = 200
+_OTHER_SEPARATORS: Mapping[str, str] = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 _KEYS = ("text", "integer")
 _KIND: Mapping[str, str] = {"integer": "number", "time": "number"}  # conditions compare these types as numbers
 
@@ -82,7 +83,7 @@ class TableDeclaration:
         for name in (*key, *self.types):
             if name not in names:
                 raise TableRefused(
-                    f"the rows have no column {name!r}{did_you_mean(name, names)}; they have {', '.join(names)}",
+                    f"the rows have no column {name!r}{_advice(name, names)}; they have {', '.join(names)}",
                     column=name,
                 )
         columns: dict[str, ValueType] = {
@@ -117,7 +118,7 @@ class TableForm:
         None means no check, as in ``Lookup``. ``table`` is the name of the table.
         """
         if column is not None and column not in self.columns:
-            advice = did_you_mean(column, list(self.columns))
+            advice = _advice(column, list(self.columns))
             raise TableColumnUnknown(
                 f"the table {table!r} has no column {column!r}{advice}; it has {', '.join(self.columns)}", column=column
             )
@@ -186,3 +187,11 @@ class TableVersion:
             rows=document["rows"],
             since_us=document.get("since"),
         )
+
+
+def _advice(name: str, names: Sequence[str]) -> str:
+    """Return advice about a column that is missing among ``names``: its separator, or a similar name."""
+    separators = [called for sign, called in _OTHER_SEPARATORS.items() if len(names) == 1 and sign in names[0]]
+    if separators:
+        return f" (the rows are probably separated by {separators[0]}; separate their columns by commas)"
+    return did_you_mean(name, names)

@@ -89,6 +89,11 @@ def test_json_lines_and_parquet_are_read(orders):
         ("id,limit\nc1,10\n,11\n", "line 3, column 'id': the key is null or empty"),
         ("id,limit\nc1,10,3\n", "line 2: Expected 2 columns, got 3"),
         ("nr,limit\nc1,10\n", "the rows have no column 'id'"),
+        (
+            "id;limit\nc1;10\n",
+            "no column 'id' (the rows are probably separated by semicolons; separate their columns by",
+        ),
+        ("id\tlimit\nc1\t10\n", "no column 'id' (the rows are probably separated by tabs; separate"),
         ("", "line 1: it names no columns"),
     ],
 )

@@ -147,6 +147,12 @@ def test_what_does_not_exist_is_null_in_a_shard_and_refused_before(folder):
         tables.with_row("u", "a", None)
 
 
+def test_a_lookup_in_rows_with_another_separator_is_refused_with_advice():
+    form = TableDeclaration(key=None).form(["key|value"], lambda _: "text")
+    with pytest.raises(TableColumnUnknown, match=r"no column 'value' .the rows are probably separated by vertical"):
+        form.require("t", "value", 1)
+
+
 def test_a_missing_table_is_fetched_once_and_a_damaged_one_refused(folder, tmp_path, monkeypatch):
     version = replace(table(folder, [("a", 1.0)], "csv").versions["t"][0].version)
     pieces = list(pieces_of_file(TableFiles().path(version.digest)))
