@@ -104,9 +104,10 @@ def examine(path: Path, options: ReaderOptions, required: Collection[str], time:
         if (kind := column.kind) is not None:
             types[column.name] = kind
         elif column.is_doubtful and column.name != time:
+            kinds = "booleans" if 2 * column.booleans > column.numeric else "numbers"
             _notice(
                 options,
-                f"{path}: column {column.name} is read as text, as its values are not all numbers written in one way: "
+                f"{path}: column {column.name} is read as text, as its values are not all {kinds} written in one way: "
                 f"{shown(column.odd)} in line {column.odd_line}; --columns {column.name}=TYPE "
                 "decides (text, number or boolean)",
             )
@@ -122,6 +123,7 @@ class _Column:
     Attributes:
         filled: Number of cells that are not empty.
         numeric: Number of cells that could be numbers or booleans.
+        booleans: Number of cells that could be booleans.
         forms: The forms of numbers or booleans (``_forms``) that all cells so far have.
         digits: Number of digits after the point in the first cell with a point. None before the first such cell.
         odd: The first cell after which no form fits all cells.
@@ -130,6 +132,7 @@ class _Column:
     name: str
     filled: int = 0
     numeric: int = 0
+    booleans: int = 0
     forms: set[str] = field(default_factory=lambda: {"whole", "shortest", "points", "fixed", "0", "1", "2"})
     digits: int | None = None
     odd: str = ""
@@ -139,7 +142,9 @@ class _Column:
         if not text:
             return
         self.filled += 1
-        self.numeric += _LOOSE.fullmatch(text) is not None or text.lower() in _SPELLINGS[0]
+        is_boolean = text.lower() in _SPELLINGS[0]
+        self.booleans += is_boolean
+        self.numeric += is_boolean or _LOOSE.fullmatch(text) is not None
         if not self.forms:
             return
         point = _POINT.fullmatch(text)

@@ -178,12 +178,16 @@ def test_a_type_that_is_named_decides(tmp_path: Path) -> None:
         column_of(tmp_path, ["1", "n/a"], types={"v": "number"})
 
 
-def test_a_column_of_text_that_looks_like_numbers_is_a_notice(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("cells", "kinds"),
+    [(["12", "n/a", "13"], "numbers"), (["true", "n/a", "TRUE"], "booleans"), (["1", "True"], "numbers")],
+)
+def test_a_column_of_text_that_looks_like_numbers_is_a_notice(tmp_path: Path, cells: list[str], kinds: str) -> None:
     said: list[str] = []
-    column_of(tmp_path, ["12", "n/a", "13"], on_notice=said.append)
+    column_of(tmp_path, cells, on_notice=said.append)
     (found,) = said
     assert found.endswith(
-        "column v is read as text, as its values are not all numbers written in one way: 'n/a' in line 3; "
+        f"column v is read as text, as its values are not all {kinds} written in one way: {cells[1]!r} in line 3; "
         "--columns v=TYPE decides (text, number or boolean)"
     )
     column_of(tmp_path, ["12", "n/a", "13"], on_notice=said.append, types={"v": "text"})
