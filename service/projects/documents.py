@@ -26,6 +26,15 @@ _REFERENCES = ("text_file", "model_file", "schema_file")
 _MOST_BYTES = 16_000_000
 _COMPACT = (",", ":")
 _DURATION = "A duration"  # how the description of durations begins in the schema
+_EXAMPLE = re.compile("such as [0-9]+ [a-z]+")
+_TYPES: Mapping[str, str] = {
+    "string": "a text",
+    "array": "a list",
+    "object": "a mapping",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+}
 _PLAIN: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
     (re.compile(r"|~|null|Null|NULL"), lambda _: None),
     (re.compile(r"true|True|TRUE"), lambda _: True),
@@ -165,9 +174,13 @@ def _documents(path: Path) -> Iterator[Document]:
             raise ProjectRefused.of([f"{path}:{line}: a document is a mapping with kind and name"])
         body = plain_value(node, _scalar)
         lines = {key.value: line_of(key) or line for key, _ in node.value}
-        missing = [member for member in ("kind", "name") if not isinstance(body.get(member), str) or not body[member]]
-        if missing:
-            raise ProjectRefused.of([f"{path}:{line}: {' and '.join(missing)} must be a text that is not empty"])
+        if missing := [member for member in ("kind", "name") if member not in body]:
+            raise ProjectRefused.of(
+                [f"{path}:{line}: a document has kind and name; it has no {' and no '.join(missing)}"]
+            )
+        empty = [member for member in ("kind", "name") if not isinstance(body[member], str) or not body[member]]
+        if empty:
+            raise ProjectRefused.of([f"{path}:{line}: {' and '.join(empty)} must be a text that is not empty"])
         kind, name = body.pop("kind"), body.pop("name")
         yield Document(kind=kind, name=name, body=body, file=path, line=line, lines=lines)
 
@@ -220,11 +233,28 @@ def _explained(fault: jsonschema_rs.ValidationError, schema: Mapping[str, Any]) 
     if description and (keyword == "oneOf" or is_time):
         forms = (description.partition(":")[0] if is_time else description).rstrip(".")
         return f"{forms[0].lower()}{forms[1:]}; got {json.dumps(value, ensure_ascii=False, separators=_COMPACT)}"
+    if keyword in ("type", "enum"):
+        return _of_value(fault, part, description)
     if keyword == "additionalProperties" and "properties" in part:
         known = list(part["properties"])
         unknown = next(name for name in value if name not in known)
         return f"there is no member {unknown!r}{did_you_mean(unknown, known)}; it has {listed(known)}"
     return fault.message
+
+
+def _of_value(fault: jsonschema_rs.ValidationError, part: Mapping[str, Any], description: str) -> str:
+    """Explain a value that is not one of an enumeration, or does not have the type of its member."""
+    value: Any = fault.instance
+    if value is None and ")" in str(fault.instance_path[-1]):  # such as {n: quantile(amount, 95)}
+        return "has no value; commas in braces separate members, so put a value with commas in quotes"
+    actual = f"; got {json.dumps(value, ensure_ascii=False, separators=_COMPACT)}"
+    if "enum" in part:
+        choices = [name for name in part["enum"] if isinstance(name, str)]
+        return f"one of {', '.join(choices)}{did_you_mean(str(value), choices)}{actual}"
+    names = [part["type"]] if isinstance(part["type"], str) else part["type"]
+    example = _EXAMPLE.search(description)
+    such_as = f", {example.group()}" if example else ", such as [a, b]" if names == ["array"] else ""
+    return f"{' or '.join(_TYPES.get(name, name) for name in names)}{such_as}{actual}"
 
 
 @cache

@@ -138,4 +138,4 @@ def test_a_project_says_what_wait_may_be(tmp_path: Path, call: Any) -> None:
     (tmp_path / "orders.jsonl").write_bytes(orjson.dumps({"type": "T", "time": 1, "key": "1"}))
     status, _, err = call("run", str(tmp_path), "--events", f"orders={tmp_path / 'orders.jsonl'}")
     assert status != 0
-    assert 'wait: "5 s" is not one of "none" or "auto"' in err
+    assert 'wait: one of none, auto; got "5 s"' in err
