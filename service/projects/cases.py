@@ -22,6 +22,7 @@ from shards import DOCUMENT_KINDS
 from streams import (
     Event,
     EventBatch,
+    EventRejected,
     ForestallError,
     Punctuation,
     check_extent,
@@ -278,7 +279,7 @@ def _events(document: Document, project: LocalProject, stream: str, written: Any
     if isinstance(written, str):
         written = {document.body.get("key", _KEY): written}
     if isinstance(written, Mapping):
-        events = [_short(document, word, key) for key, words in written.items() for word in words.split()]
+        events = [_short(word, key) for key, words in written.items() for word in words.split()]
         yield from sorted(events, key=lambda event: event.time_us)
         return
     declaration = project.stream(stream)
@@ -287,12 +288,12 @@ def _events(document: Document, project: LocalProject, stream: str, written: Any
         yield parse_plain(plain_event, declaration)
 
 
-def _short(document: Document, word: str, key: str) -> Event:
+def _short(word: str, key: str) -> Event:
     parts = _EVENT.fullmatch(word)
     if parts is None or int(parts[2]) > _LATEST_S:
-        raise document.refuse(
-            f"{word!r} is not an event; write the type, the second and perhaps a value, such as B3 or B3:5",
-            "events" if "events" in document.body else "streams",
+        raise EventRejected(
+            f"{word!r} is not an event; write the type, the second and perhaps a value, such as B3 or B3:5, and "
+            "separate events by spaces"
         )
     event_type, second, mark, value = parts.groups()
     data = {} if value is None else {"v": _number(value)}

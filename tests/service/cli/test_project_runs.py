@@ -187,6 +187,7 @@ def test_a_test_that_cannot_be_meant_so_is_refused(folder, call, case, said):
     status, out, err = call("test", str(folder))
     assert (status, out) == (2, "")
     assert said in err
+    assert err.count("x.yaml:") == 1
 
 
 def test_a_folder_without_tests_says_so(folder, call):
@@ -315,6 +316,7 @@ def test_a_test_has_events_of_several_streams(chain, call):
         ("streams: {invoice: A1}", "x.yaml:3: no document declares the stream 'invoice' (did you mean invoices?)"),
         ("streams: {late: A1}", "the events of 'late' are derived"),
         ("streams: {invoices: A}", "x.yaml:3: 'A' is not an event"),
+        ("streams: {invoices: 'A1, B2'}", "x.yaml:3: 'A1,' is not an event"),
         ("streams: {}", "x.yaml:3: streams"),
     ],
 )
@@ -323,6 +325,7 @@ def test_a_test_of_several_streams_that_cannot_be_meant_so_is_refused(chain, cal
     status, out, err = call("test", str(chain))
     assert (status, out) == (2, "")
     assert said in err
+    assert err.count("x.yaml:") == 1
 
 
 def test_a_chain_over_two_streams_is_run(chain, call):
