@@ -96,6 +96,7 @@ from .sql.errors import RowPatternFailed as RowPatternFailed
 from .sql.query import QueryShape as QueryShape, query_shape as query_shape, run_query as run_query
 from .syntax import (
     ANY_TYPE as ANY_TYPE,
+    OF_EVENT as OF_EVENT,
     Atom as Atom,
     Attribute as Attribute,
     Both as Both,

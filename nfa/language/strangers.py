@@ -52,8 +52,8 @@ def all_types_of(pattern: Pattern) -> frozenset[str]:
     return frozenset(name for atom in atoms for name in atom.types)
 
 
-def attributes_by_types(pattern: Pattern) -> Iterator[tuple[Attribute, tuple[str, ...]]]:
-    """Yield each attribute that a pattern reads, with the types of its step.
+def attributes_by_types(pattern: Pattern) -> Iterator[tuple[Attribute, str | None, tuple[str, ...]]]:
+    """Yield each attribute that a pattern reads, with the alias and the types of its step.
 
     A tuple without types means that the event may have any type.
     """
@@ -69,7 +69,8 @@ def attributes_by_types(pattern: Pattern) -> Iterator[tuple[Attribute, tuple[str
         step = own_step if attribute.of is None else steps.get(attribute.of)
         is_of_row = pattern.rows is not None and attribute.of == pattern.rows.alias
         if attribute.path and not is_of_row:
-            yield attribute, () if step is None or step.is_any_type else step.types
+            alias = None if step is None else step.alias
+            yield attribute, alias, () if step is None or step.is_any_type else step.types
 
 
 def columns_read(pattern: Pattern) -> frozenset[str]:

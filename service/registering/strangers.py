@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nfa import (
+    OF_EVENT,
     Attribute,
     KindsRead,
     Notice,
@@ -84,11 +85,11 @@ def misspelt_ends(
 
 
 def _of_attributes(pattern: Pattern, attributes: _Attributes, *, is_example: bool) -> Iterator[Notice]:
-    read: dict[tuple[tuple[str, ...], tuple[str, ...]], Attribute] = {}
-    for attribute, step_types in attributes_by_types(pattern):
-        read.setdefault((attribute.path, step_types), attribute)
+    read: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[Attribute, str | None]] = {}
+    for attribute, alias, step_types in attributes_by_types(pattern):
+        read.setdefault((attribute.path, step_types), (attribute, alias))
     named = {path[0] for path, _ in read} if is_example else set[str]()
-    for (path, step_types), attribute in read.items():
+    for (path, step_types), (attribute, alias) in read.items():
         if attributes.have(path, step_types):
             if items := attributes.list_before(path, step_types):
                 yield _of_list(attribute, items)
@@ -99,10 +100,12 @@ def _of_attributes(pattern: Pattern, attributes: _Attributes, *, is_example: boo
         is_like_alias = attribute.of is None and len(path) > 1 and path[0] not in names
         no_alias = f", and {path[0]} is not an alias that is known here" if is_like_alias else ""
         source = f"of the type {listed(step_types)}" if step_types else "here"
+        is_of_event = name in OF_EVENT and alias is not None
+        own = f"; the {name} of the event is {name}({alias})" if is_of_event else ""
         if suggestion or not is_example:
             yield Notice(
                 "unknown-attribute",
-                f"no event {source} has {name}{suggestion}{no_alias}, so it is null everywhere",
+                f"no event {source} has {name}{suggestion}{no_alias}, so it is null everywhere{own}",
                 attribute.position,
             )
 

@@ -43,7 +43,7 @@ class RunRules:
         """
         if self.own is not None and self.own.conditions:
             return None
-        names = {attribute.path[0] for pattern in self.patterns for attribute, _ in attributes_by_types(pattern)}
+        names = {attribute.path[0] for pattern in self.patterns for attribute, *_ in attributes_by_types(pattern)}
         names |= {part for pattern in self.patterns for path in pattern.keys for part in path}
         for key in self.declaration.keys.values():
             names |= {part for path in places_of(key) for part in path.split(".")}

@@ -209,6 +209,21 @@ def test_what_no_event_has_is_noticed(call, files: Path) -> None:
     ]
 
 
+def test_a_member_of_the_event_written_as_an_attribute_is_noticed_with_its_function(call, files: Path) -> None:
+    (files / "p.pattern").write_text(
+        "PATTERN p EVENT SEQ(Quote q, Cancel c [time > q.time AND `key` = 'x' AND id = 1]) RETURN c.type AS t, c.w AS u"
+    )
+    _, _, err = call("match", "--pattern", "p.pattern", "--events", "events.jsonl")
+    assert [line.partition("no event of the type ")[2] for line in err.splitlines() if "null everywhere" in line] == [
+        "Cancel has time, so it is null everywhere; the time of the event is time(c)",
+        "Quote has time, so it is null everywhere; the time of the event is time(q)",
+        "Cancel has key, so it is null everywhere; the key of the event is key(c)",
+        "Cancel has id, so it is null everywhere; the id of the event is id(c)",
+        "Cancel has type, so it is null everywhere; the type of the event is type(c)",
+        "Cancel has w, so it is null everywhere",
+    ]
+
+
 def test_a_prefix_that_is_no_alias_is_noticed_as_such(call, files: Path) -> None:
     (files / "p.pattern").write_text("PATTERN p EVENT SEQ(Quote q [price.net > 1], Cancel c [qu.price > 3])")
     _, _, err = call("match", "--pattern", "p.pattern", "--events", "events.jsonl")
