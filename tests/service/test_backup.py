@@ -2,7 +2,6 @@
 
 import errno
 import gzip
-import sys
 import tracemalloc
 from functools import partial
 
@@ -10,11 +9,9 @@ import orjson
 import pytest
 
 from service import AlertSink, Stores
-from service.cli import main
 from service.delivery.digests import close_digest
 from service.errors import BackupDamaged, BackupRefused, FileUnreadable, StoreNewer
 from service.processes.cluster import job_options
-from service.processes.data_folder import take_folder
 from service.stores import Keyspace, RegisteredWebhook, Submission, connect, pattern_draft
 from service.stores.deliveries.webhooks import DigestRules
 from service.stores.heartbeat import STARTING_KEY
@@ -531,34 +528,3 @@ def test_a_file_that_cannot_be_read_or_written_is_named(settings, stores, tmp_pa
     begin(settings, stores)
     with pytest.raises(FileUnreadable, match="cannot be written"):
         back_up(settings, stores, tmp_path / "no" / "folder", HandClock(), ignore)
-
-
-def test_the_data_of_a_service_that_runs_is_not_backed_up(settings, stores, server_url, monkeypatch, capsys, tmp_path):
-    begin(settings, stores)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("FORESTALL_REDIS_URL", server_url)
-    monkeypatch.setenv("FORESTALL_DATA_DIR", str(settings.data_dir))
-    monkeypatch.setattr(sys, "argv", ["forestall", "backup", "file"])
-    with take_folder(settings.data_dir, ""), pytest.raises(SystemExit):
-        main()
-    assert "is in use by another forestall process: stop the service first" in " ".join(capsys.readouterr().err.split())
-
-
-def test_the_commands_say_what_was_done(settings, stores, server_url, monkeypatch, capsys, tmp_path):
-    begin(settings, stores)
-    monkeypatch.setenv("FORESTALL_REDIS_URL", server_url)
-    monkeypatch.setenv("FORESTALL_DATA_DIR", str(settings.data_dir))
-    for arguments, status, words in (
-        (["backup", "file"], 0, "keep it from others"),
-        (["backup", "file"], 2, "--replace overwrites it for good"),
-        (["backup", "file", "--replace"], 0, "keep it from others"),
-        (["restore", "file"], 2, "--replace deletes it for good"),
-        (["restore", "file", "--replace"], 0, "start the service again"),
-    ):
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(sys, "argv", ["forestall", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert (ended.value.code or 0) == status
-        assert words in capsys.readouterr().err
-    assert (tmp_path / "file").stat().st_mode & 0o77 == 0
