@@ -60,7 +60,7 @@ class LogResharding(ServiceError, code="log-resharding", fault="external", is_re
 
 
 class ReshardRefused(ServiceError, code="reshard-refused", fault="caller"):
-    """The log cannot be divided into this number of shards, or the service is running."""
+    """The log cannot be divided into this number of shards, no log exists, or the service is running."""
 
 
 class BackupRefused(ServiceError, code="backup-refused", fault="caller"):

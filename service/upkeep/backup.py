@@ -19,9 +19,18 @@ from service.migrations import NEWEST_FORMAT
 from service.observing.overview import require_stopped
 from service.runtime import Stores
 from service.settings import Settings
-from service.stores import FIRST_FORMAT, FORMAT_KEY, KeyPart, Keyspace
+from service.stores import (
+    FIRST_FORMAT,
+    FORMAT_KEY,
+    KeyPart,
+    Keyspace,
+    ProjectStore,
+    TableStore,
+    WebhookStore,
+    WorkflowStore,
+)
 from service.upkeep.backup_file import BackupWriter, frames, writing
-from streams import Clock
+from streams import STREAMS_KEY, Clock
 
 Telling = Callable[[float], None]
 
@@ -29,6 +38,9 @@ _SECOND_US = 1_000_000
 _BLOCK = 1024 * 1024
 _CHECKPOINTS = "checkpoint*"  # one checkpoint for each layout of the log
 _WORDS = {"redis": "Redis", "folder": "a folder"}
+_REGISTERED = frozenset(  # at least one of these keys exists, unless the service was only started
+    key.encode() for key in (STREAMS_KEY, TableStore.key, WorkflowStore.key, WebhookStore.key, ProjectStore.key)
+)
 _PROGRESS_KEYS = (
     b"forestall:log:counts",
     b"forestall:log:matched",
@@ -58,8 +70,9 @@ def back_up(
     """Write a backup to a file, which gets its name only when it is complete. With ``replace``, the file may exist.
 
     ``tell`` is called with the finished share, up to 1. Raises ``BackupRefused`` if the service runs, if events were
-    appended or matched or results were delivered while the backup was written, if Redis has no data of a service, if
-    the file exists, if an interrupted restoration must be repeated first, or if a restoration would delete the file.
+    appended or matched or results were delivered while the backup was written, if nothing was registered in the
+    service, if the file exists, if an interrupted restoration must be repeated first, or if a restoration would delete
+    the file.
     """
     _require_outside(settings, path)
     if path.exists() and not replace:
@@ -70,10 +83,11 @@ def back_up(
         raise BackupRefused("a backup was being restored and is not complete: restore it again first")
     before = _progress(keyspace)
     keys, files = keyspace.names(), list(_files(settings))
-    if not keys:
+    if _REGISTERED.isdisjoint(keys):
         raise BackupRefused(
-            f"Redis has no data of a service with the data folder {settings.data_dir}, so the backup would be empty: "
-            "set FORESTALL_DATA_DIR and FORESTALL_REDIS_URL as for the service"
+            f"Redis has no streams, tables, workflows or webhooks of a service with the data folder "
+            f"{settings.data_dir}, so the backup would be empty: set FORESTALL_DATA_DIR and FORESTALL_REDIS_URL as for "
+            "the service"
         )
     content = BackupContent(made_us=clock.now_us(), keys=len(keys), files=len(files), states=_place_of_states(settings))
     with writing(path) as out:
@@ -106,8 +120,6 @@ def restore(
     """
     _require_outside(settings, path)
     content = look_into(path)
-    if not content.keys:
-        raise BackupRefused(f"{path} contains no data of a service; a restore would only delete the present data")
     require_stopped(settings, stores, clock, BackupRefused)
     if content.states != (place := _place_of_states(settings)):
         raise BackupRefused(
@@ -134,13 +146,16 @@ def restore(
 def look_into(path: Path) -> BackupContent:
     """Return the contents of a backup, after reading the whole file.
 
-    Raises ``BackupDamaged`` if the file was changed, and ``StoreNewer`` if its data has the format of a newer release.
+    Raises ``BackupDamaged`` if the file was changed, ``StoreNewer`` if its data has the format of a newer release, and
+    ``BackupRefused`` if nothing was registered in its service.
     """
     head: bytes | None = None
-    store_format = FIRST_FORMAT
+    store_format, is_empty = FIRST_FORMAT, True
     for kind, values in frames(path):
         if kind == b"H":
             head = values[0]
+        elif kind == b"K" and values[0] in _REGISTERED:
+            is_empty = False
         elif kind == b"K" and values[0] == FORMAT_KEY.encode():
             store_format = int(values[3])
     if head is None:
@@ -152,6 +167,8 @@ def look_into(path: Path) -> BackupContent:
             found=store_format,
             newest=NEWEST_FORMAT,
         )
+    if is_empty:
+        raise BackupRefused(f"{path} contains no data of a service; a restore would only delete the present data")
     return BackupContent(**orjson.loads(head))
 
 

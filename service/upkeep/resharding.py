@@ -42,8 +42,13 @@ def reshard(settings: Settings, stores: Stores, shards: int, tell: Telling) -> L
 
     If the last resharding made this number of shards, the log does not change. A log that a killed call still holds is
     released. ``tell`` is called with a description of each step. Raises ``ReshardRefused`` if the number is not
-    possible or the pipeline runs.
+    possible, the pipeline runs, or no log exists.
     """
+    if not stores.log.layout.exists():
+        raise ReshardRefused(
+            f"Redis has no log of a service with the data folder {settings.data_dir}: set FORESTALL_DATA_DIR and "
+            "FORESTALL_REDIS_URL as for the service. FORESTALL_SHARDS is the number of shards of a new log"
+        )
     layout = stores.log.layout.read()
     if shards == layout.shards and stores.log.layout.is_held():
         require_stopped(settings, stores, SystemClock(), ReshardRefused)

@@ -58,6 +58,11 @@ def ignore(_share):
     pass
 
 
+def register_anything(client):
+    """Without a registered stream, table, workflow, webhook or project, nothing is backed up or restored."""
+    client.hset("forestall:workflows", "w", "{}")
+
+
 def round_of(event_type, first):
     return [event(first + number, event_type, f"k{number}", id=f"k{number}") for number in range(KEYS)]
 
@@ -100,6 +105,7 @@ NUMBERS = {b"forestall:alerts:number", b"forestall:incidents:number"}
 
 
 def test_every_type_of_key_comes_back_as_it_was(client, settings, stores, other, tmp_path):
+    register_anything(client)
     client.set("forestall:text", b"\x00\xff")
     client.set("forestall:passing", "x", ex=5_000)
     client.hset("forestall:hash", mapping={f"f{n}": f"v{n}" for n in range(1_700)})
@@ -115,7 +121,7 @@ def test_every_type_of_key_comes_back_as_it_was(client, settings, stores, other,
     shares: list[float] = []
     back_up(settings, stores, tmp_path / "file", HandClock(), shares.append)
     there, there_stores = other
-    assert restore(there, there_stores, tmp_path / "file", ignore, clock=HandClock(), replace=False).keys == 8
+    assert restore(there, there_stores, tmp_path / "file", ignore, clock=HandClock(), replace=False).keys == 9
     assert content(there_stores.client).keys() - NUMBERS == content(client).keys()
     for key, parts in content(client).items():
         kinds = {part[:2] for part in parts}
@@ -230,6 +236,34 @@ def test_a_store_without_data_is_not_backed_up(settings, stores, tmp_path):
     with pytest.raises(BackupRefused, match="so the backup would be empty: set FORESTALL_DATA_DIR and"):
         back_up(settings, stores, tmp_path / "file", HandClock(), ignore)
     assert not (tmp_path / "file").exists()
+
+
+def test_a_store_in_which_nothing_was_registered_is_not_backed_up(settings, stores, tmp_path):
+    match_all(settings, stores)  # as a service that was started once on a wrong data folder
+    assert Keyspace(stores.client).names()
+    with pytest.raises(BackupRefused, match="so the backup would be empty: set FORESTALL_DATA_DIR and"):
+        back_up(settings, stores, tmp_path / "file", HandClock(), ignore)
+
+
+def test_a_store_without_streams_is_backed_up_with_all_else(client, settings, stores, other, tmp_path):
+    register_anything(client)
+    back_up(settings, stores, tmp_path / "file", HandClock(), ignore)
+    there, there_stores = other
+    restore(there, there_stores, tmp_path / "file", ignore, clock=HandClock(), replace=False)
+    assert content(there_stores.client).keys() - NUMBERS == content(client).keys()
+
+
+def test_a_backup_in_which_nothing_was_registered_replaces_nothing(client, settings, stores, other, tmp_path):
+    match_all(*other)
+    with writing(tmp_path / "file") as out:  # as earlier releases wrote it
+        out.write(b"H", [orjson.dumps({"made_us": 1, "keys": 1, "files": 0, "states": "folder"})])
+        for part in Keyspace(other[1].client).read(b"forestall:layout"):
+            out.write(b"K", [part.key, part.kind.encode(), b"0", *part.values])
+    begin(settings, stores)
+    before = content(client)
+    with pytest.raises(BackupRefused, match="file contains no data of a service"):
+        restore(settings, stores, tmp_path / "file", ignore, clock=HandClock(), replace=True)
+    assert content(client) == before
 
 
 def test_a_backup_without_data_replaces_nothing(client, settings, stores, tmp_path):
@@ -356,6 +390,7 @@ def watch(stores, digest):
 
 def test_parts_are_bounded_by_bytes(client, settings, stores, other, monkeypatch, tmp_path):
     longest, value = 40_000, "x" * 1_000
+    register_anything(client)
     client.hset("forestall:hash", mapping={f"f{n}": value for n in range(200)})
     client.rpush("forestall:list", *[value] * 200)
     client.sadd("forestall:set", *(f"{n}{value}" for n in range(200)))
@@ -387,6 +422,7 @@ def test_parts_are_bounded_by_bytes(client, settings, stores, other, monkeypatch
 @pytest.mark.parametrize("kind", ["stream", "hash", "list", "string"])
 def test_the_memory_of_a_backup_is_bounded_by_bytes(client, settings, stores, monkeypatch, tmp_path, kind):
     value, most = 25_000, 500_000
+    register_anything(client)
     for number in range(400):
         if kind == "stream":
             client.xadd("forestall:stream", {"body": b"x" * value}, id=f"{number + 1}-0")
@@ -409,9 +445,10 @@ def test_the_memory_of_a_backup_is_bounded_by_bytes(client, settings, stores, mo
 
 def test_a_frame_that_a_restore_would_refuse_is_not_written(client, settings, stores, monkeypatch, tmp_path):
     monkeypatch.setattr("service.upkeep.backup_file._LONGEST", 1_000)
+    register_anything(client)
     client.set("forestall:text", "x" * 900)
     back_up(settings, stores, tmp_path / "file", HandClock(), ignore)
-    assert look_into(tmp_path / "file").keys == 1
+    assert look_into(tmp_path / "file").keys == 2
     client.set("forestall:text", "x" * 1_000)
     with pytest.raises(BackupRefused, match=r"forestall:text.* has 1,\d+ bytes; .* values of at most 1,000"):
         back_up(settings, stores, tmp_path / "new", HandClock(), ignore)
@@ -455,6 +492,7 @@ def test_a_damaged_file_changes_nothing(client, settings, stores, tmp_path, name
 def test_a_file_outside_of_its_folders_is_refused(settings, stores, tmp_path, name):
     with writing(tmp_path / "file") as out:
         out.write(b"H", [orjson.dumps({"made_us": 1, "keys": 1, "files": 1, "states": "folder"})])
+        out.write(b"K", [b"forestall:workflows", b"hash", b"0", b"w", b"{}"])
         out.write(b"F", [name, b"x"])
     with pytest.raises(BackupDamaged, match="which none has"):
         restore(settings, stores, tmp_path / "file", ignore, clock=HandClock(), replace=False)
@@ -479,6 +517,7 @@ def test_a_file_that_a_restore_would_delete_is_refused(client, settings, stores,
 
 
 def test_a_backup_of_a_newer_release_changes_nothing(client, settings, stores, tmp_path):
+    register_anything(client)
     client.set("forestall:store:format", 99)
     back_up(settings, stores, tmp_path / "file", HandClock(), ignore)
     client.flushall()

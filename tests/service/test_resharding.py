@@ -125,6 +125,14 @@ def divide(settings, stores, shards):
     return layout, said
 
 
+def test_a_store_without_a_log_is_not_divided(client, settings, stores):
+    with pytest.raises(
+        ReshardRefused, match=r"has no log of a service with the data folder .*: set FORESTALL_DATA_DIR"
+    ):
+        divide(settings, stores, 6)
+    assert not client.exists(LAYOUT_KEY)
+
+
 @pytest.mark.parametrize(("cut", "place"), [(0, None), (2, None), (5, "redis"), (9, None)])
 def test_alerts_are_those_of_a_log_that_was_never_divided(settings, stores, cut, place):
     settings = settings.model_copy(update={"snapshots": place})

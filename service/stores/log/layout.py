@@ -70,6 +70,10 @@ class LayoutStore:
         self._switch = register(client, "log/switch_layout")
         self._cached: Layout | None = None
 
+    def exists(self) -> bool:
+        """Return whether the log exists. A service creates its log at the first start."""
+        return bool(self._client.exists(LAYOUT_KEY))
+
     def known(self) -> Layout:
         """Return the cached layout. If it is not cached yet, read it, which creates a missing log."""
         if self._cached is None:
