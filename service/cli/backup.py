@@ -11,6 +11,7 @@ import typer
 from rich.markup import escape
 
 from pipeline import check_java
+from service.access.keyring import KeyRing
 from service.cli.inputs import progress_bar
 from service.cli.output import counted, echo_json, standard_error
 from service.observing.logs import configure_logs
@@ -26,7 +27,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
 
 
 def _contents(content: BackupContent) -> str:
-    return f"{counted(content.keys, 'key', form=',')} and {counted(content.files, 'file', form=',')}"
+    return f"{counted(content.keys, 'key', form=',')} of Redis and {counted(content.files, 'file', form=',')}"
 
 
 @contextmanager
@@ -79,10 +80,16 @@ def restore(
             clock=SystemClock(),
             replace=replace,
         )
+        is_open = settings.auth == "auto" and not KeyRing(stores.keys, settings, SystemClock()).is_demanded()
     made_at = format_time(content.made_us)
     if is_json:
         echo_json({"keys": content.keys, "files": content.files, "made_at": made_at})
     standard_error.print(f"[green]done[/green]: {_contents(content)} of {made_at}; start the service again")
+    if is_open:
+        standard_error.warning(
+            "the backup has no API keys, so the service is open: every caller on this machine has all rights. Create a "
+            "key (forestall keys add), or set FORESTALL_AUTH=keys before the start"
+        )
 
 
 def reshard(

@@ -7,6 +7,7 @@ import pytest
 from service import Stores
 from service.cli import main
 from service.processes.data_folder import take_folder
+from service.stores import ApiKey
 from streams import StreamDeclaration
 from tests.builders.service import settings_for
 
@@ -62,3 +63,19 @@ def test_the_commands_say_what_was_done(run, tmp_path):
         found = run(*arguments)
         assert (found[0], words in found[1]) == (status, True)
     assert (tmp_path / "file").stat().st_mode & 0o77 == 0
+
+
+@pytest.mark.parametrize("auth", ["auto", "keys"])
+@pytest.mark.parametrize("is_with_key", [False, True])
+def test_a_restore_without_api_keys_says_that_the_service_is_open(run, stores, monkeypatch, is_with_key, auth):
+    key = ApiKey(id="ab", name="me", digest="d", scopes=("admin",), streams=None, created_us=1)
+    if is_with_key:
+        stores.keys.add(key)
+    run("backup", "file")
+    if not is_with_key:
+        stores.keys.add(key)
+    monkeypatch.setenv("FORESTALL_AUTH", auth)
+    status, errors = run("restore", "file", "--replace")
+    assert (status, " keys of Redis and " in errors) == (0, True)
+    is_open = "warning: the backup has no API keys, so the service is open" in errors
+    assert is_open == (auth == "auto" and not is_with_key)
