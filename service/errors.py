@@ -221,7 +221,7 @@ class NotReplayable(Conflict, code="not-replayable"):
 
 
 class TableInUse(Conflict, code="table-in-use"):
-    """Operators look up the table that is to be deleted, or a column that is missing in the new rows."""
+    """Operators look up the table that is to be deleted, or its new rows lack a key or column that operators read."""
 
 
 class WorkflowFollowed(Conflict, code="workflow-followed"):

@@ -77,8 +77,8 @@ class TableLibrary:
     def put(self, upload: TableUpload) -> TableReport:
         """Register the rows of a file. If the table has different rows, the new rows become its next version.
 
-        Raises ``TableRefused`` with line and column if rows cannot be read, and ``TableInUse`` if a column that an
-        operator reads is missing or has another type. Raises ``InvalidTableName`` or ``TooManyTables`` for the name.
+        Raises ``TableRefused`` with line and column if rows cannot be read, ``TableInUse`` as ``register`` does, and
+        ``InvalidTableName`` or ``TooManyTables`` for the name.
         """
         if fault := name_fault("table", upload.name):
             raise InvalidTableName(fault)
@@ -99,7 +99,8 @@ class TableLibrary:
     def register(self, version: TableVersion, condition: Condition) -> TableReport:
         """Register a version whose content is in the cache folder. Registering the same content again changes nothing.
 
-        Raises ``TableInUse`` if the version lacks a column that an operator reads, or gives such a column another type.
+        Raises ``TableInUse`` if an operator looks the table up, and the version has another key, lacks a column that
+        the operator reads, or gives such a column another type.
         """
         users = self._require_usable(version)
 
@@ -117,7 +118,7 @@ class TableLibrary:
         users = self._users_of(version.name)
         former = self.forms().get(version.name)
         for user, lookup in users:
-            if former and (fault := former.retyped(version.form, lookup.column)):
+            if former and (fault := former.changed(version.form, lookup.column, lookup.keys)):
                 raise TableInUse(f"the {user.kind} {user.name!r} looks the table up, but {fault}", table=version.name)
             try:
                 require_lookup({version.name: version.form}, *lookup)

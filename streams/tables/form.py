@@ -128,11 +128,17 @@ class TableForm:
                 f"the table {table!r} is looked up by {key_count}: {', '.join(self.key)}; got {keys}"
             )
 
-    def retyped(self, later: TableForm, column: str | None) -> str | None:
-        """Return the fault in words if a column has values of another kind in the form ``later``.
+    def changed(self, later: TableForm, column: str | None, keys: int | None) -> str | None:
+        """Return the fault in words if a lookup finds other rows, or values of another kind, in the form ``later``.
 
-        Otherwise return None. Whole numbers, other numbers and times are of the same kind.
+        Otherwise return None. ``column`` and ``keys`` are as in ``Lookup``. Whole numbers, other numbers and times are
+        of the same kind.
         """
+        if keys is not None and later.key != self.key:
+            return (
+                f"its key was {', '.join(self.key)} and is {', '.join(later.key)} now; upload the rows with the former "
+                "key, or as another table"
+            )
         before, after = self.columns.get(column or ""), later.columns.get(column or "")
         if before is None or after is None or _KIND.get(before, before) == _KIND.get(after, after):
             return None

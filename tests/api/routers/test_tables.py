@@ -139,6 +139,11 @@ def test_a_table_in_use_keeps_its_columns_and_is_not_deleted(orders, check_probl
     assert "no column 'limit'" in body["detail"]
     body = check_problem(put(orders, "id,limit\nc1,10\nc2,unknown\n"), 409, "table-in-use")
     assert "the type of the column 'limit' was number and is text now" in body["detail"]
+    body = check_problem(put(orders, "id,limit,tier\nc1,10,gold\n", key=["tier"]), 409, "table-in-use")
+    assert body["detail"] == (
+        "the pattern 'p' looks the table up, but its key was id and is tier now; upload the rows with the former key, "
+        "or as another table"
+    )
     body = check_problem(put(orders, "id,limit\nc1,10\nc2,unknown\n", column="limit:number"), 422, "table-refused")
     assert body["detail"] == "line 3, column 'limit': 'unknown' is not a number, such as 17.5"
     assert put(orders, "id,limit\nc1,10\n").json()["columns"]["limit"] == "integer"
