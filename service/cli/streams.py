@@ -168,6 +168,8 @@ def change_stream(
         **{member: seconds_of(member, text) for member, text in durations.items()},
         **without_none(late=late, end_events=[] if end == [NONE] else end, description=description),
     }
+    if not body:
+        raise typer.BadParameter("say what to change, such as --lateness '5 min' or --end Done")
     declaration = client.patch(f"/streams/{part(name)}", body)
     client.say(declaration, f"the stream {name} is changed")
     _warn(client, declaration)

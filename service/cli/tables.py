@@ -80,7 +80,8 @@ def change_row(
     else:
         row, headers = read_content(file, _MOST_BYTES, "row"), {"Content-Type": "application/json"}
         answer = client.request("PUT", path, query=query, body=row, headers=headers)
-    sentence = f"{name}: the row {', '.join(key)} is {'removed' if file is None else 'changed'}"
+    row_key = ", ".join(key)
+    sentence = f"{name} has no row {row_key} now" if file is None else f"{name}: the row {row_key} is stored"
     client.say(answer or {"removed": key}, sentence)
 
 

@@ -588,10 +588,13 @@ def test_one_row_of_a_table_is_changed_added_and_removed(run, printed, tmp_path)
     rows.write_text("id,most\nann,3\n")
     printed("tables", "add", "watched", str(rows), "--key", "id")
     row.write_text('{"id": "bob", "most": 2}')
-    (changed,) = printed("tables", "change", "watched", "--key", "bob", "--row", str(row))
+    change = ("tables", "change", "watched", "--key", "bob", "--row", str(row))
+    (changed,) = printed(*change)
     assert (changed["name"], changed["changed_rows"]) == ("watched", 1)
-    assert run("tables", "change", "watched", "--key", "bob")[1] == "watched: the row bob is removed\n"
+    assert run(*change)[1] == "watched: the row bob is stored\n"
+    for key in ("bob", "nope"):  # the command does not know whether there was such a row
+        assert run("tables", "change", "watched", "--key", key)[1] == f"watched has no row {key} now\n"
     row.write_text('{"id": "bob", "least": 2}')
-    status, _, err = run("tables", "change", "watched", "--key", "bob", "--row", str(row))
+    status, _, err = run(*change)
     assert status == 2
     assert "least" in err

@@ -63,6 +63,8 @@ def test_a_stream_is_changed(call, service, at):
     call("streams", "change", "s", "--lateness", "none", "--late", "dead_letter", "--end", "none", *at)
     found = service.get("/streams/s")
     assert (found["lateness"], found["end_events"], found["idle_timeout_s"]) == (None, [], 9)
+    status, _, err = call("streams", "change", "s", *at)
+    assert (status, "say what to change, such as --lateness '5 min'" in err) == (2, True)
     status, _, err = call("streams", "change", "s", "--lateness", "soon", *at)
     assert status == 2
     assert "write 5 min, seconds, none, or auto" in err
