@@ -65,6 +65,12 @@ def quiet_of(suppress: str | None, incident: str | None, resolves: str | None) -
     }
 
 
+def quiet_changes(**options: str | None) -> dict[str, Any]:
+    """Convert the given ones of the options of ``quiet_of`` to changes of a pattern. ``none`` removes a member."""
+    members = quiet_of(**{name: None if text == NONE else text for name, text in options.items()})
+    return {name: members[name] for name, text in options.items() if text is not None}
+
+
 OutputFormat: TypeAlias = Literal["text", "json"]
 """How a command prints its result."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 
 from service.cli.calling import Caller, Commands, without_none
-from service.cli.choices import Incident, Resolves, Suppress, quiet_of, suppress_of
+from service.cli.choices import Incident, Resolves, Suppress, quiet_changes, quiet_of, suppress_of
 from service.cli.inputs import read_patterns
 from service.cli.operators import add_moves, kept_state, tell_operator
 from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show, reason_of
@@ -66,6 +66,7 @@ _PATTERNS = Resource(
     table=Table(("name", "stream", "state", "version", "severity", "text")),
     detailed=_detail,
 )
+_KEPT_MEMBERS = ("stream", "severity", "constraints", "suppress", "incident", "resolves")
 _VERSIONS = Table(("version", "current", "constraints", "created_at", "text"))
 
 add_list_of_stream(patterns, _PATTERNS)
@@ -113,16 +114,18 @@ def change_pattern(
     incident: Incident = None,
     resolves: Resolves = None,
 ) -> None:
-    """Change a pattern; a new text is its next version. Omitted options and a draft or a pause stay as they are."""
-    quiet = quiet_of(suppress, incident, resolves)
+    """Change a pattern; a new text is its next version. Omitted options and a draft or a pause stay as they are.
+
+    '--suppress none', '--incident none' and '--resolves none' remove these members.
+    """
+    quiet = quiet_changes(suppress=suppress, incident=incident, resolves=resolves)
     path = f"{_PATTERNS.path}/{part(name)}"
-    if pattern is None and severity is not None and not (unguarded or migrate or any(quiet.values())):
+    if pattern is None and severity is not None and not (unguarded or migrate or quiet):
         operator = client.patch(path, {"severity": severity})
     else:
         stored, tag = client.find(path) or (client.get(path), "")  # without an ETag, because the pattern does not exist
-        members = {member: stored[member] for member in ("stream", "severity", "constraints", *quiet)}
-        changes = without_none(severity=severity, constraints="off" if unguarded else None, **quiet)
-        changes |= kept_state(stored)
+        members = {member: stored[member] for member in _KEPT_MEMBERS}
+        changes = without_none(severity=severity, constraints="off" if unguarded else None) | quiet | kept_state(stored)
         form = {"text": stored["text"]} if pattern is None else _form(pattern)
         body = {**members, **changes, **form, **without_none(start="migrate" if migrate else None)}
         operator = client.request("PUT", path, body=body, headers=condition(tag))

@@ -59,10 +59,8 @@ _Template: TypeAlias = Annotated[
     Path | None, typer.Option(metavar="FILE", help="JSON file with the template of message bodies.")
 ]
 _Description: TypeAlias = Annotated[str | None, typer.Option(help="Description for people.")]
-_Digest: TypeAlias = Annotated[
-    str | None,
-    typer.Option(metavar="DURATION", help="Collect results for this long, and send them as one message: '10 min'."),
-]
+_DIGEST_HELP = "Collect results for this long, and send them as one message: '10 min'."
+_Digest: TypeAlias = Annotated[str | None, typer.Option(metavar="DURATION", help=_DIGEST_HELP)]
 _AtOnce: TypeAlias = Annotated[
     Severity | None, typer.Option(help="With --digest: results of at least this severity are sent at once.")
 ]
@@ -148,14 +146,19 @@ def change_webhook(
         ),
     ] = None,
     template: _Template = None,
-    digest: _Digest = None,
+    digest: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION|none", help=f"{_DIGEST_HELP} none: send each result at once."),
+    ] = None,
     at_once: _AtOnce = None,
 ) -> None:
     """Change a webhook; omitted options stay as they are."""
     members = without_none(url=target, description=description, headers=_headers(header) or None)
-    body = {**members, **members_of(kind, template, digest, at_once, min_severity=min_severity)}
+    every = None if digest == NONE else digest
+    body = {**members, **members_of(kind, template, every, at_once, min_severity=min_severity)}
     filters = without_none(stream=stream, pattern=pattern, key=key)
     body |= {name: None if text == NONE else text for name, text in filters.items()}
+    body |= {"digest": None} if digest == NONE else {}
     if not body:
         raise typer.BadParameter("say what to change, such as --to URL or --min-severity high")
     client.show(client.patch(_WEBHOOKS.path_of(client, webhook), body))

@@ -29,6 +29,25 @@ def test_a_changed_pattern_keeps_its_state(run):
     assert run("patterns", "change", "lost", LATER, "--migrate")[1] == "lost: version 5 on orders, paused\n"
 
 
+def test_none_removes_a_member_of_a_pattern(run):
+    def members(name):
+        shown = orjson.loads(run("patterns", "show", name, "--json")[1])
+        return [shown[member] for member in ("suppress", "incident", "resolves", "severity")]
+
+    grouped = {"by": ["customer"]}
+    text = PATTERN + " RETURN r.customer AS customer"
+    options = ("--severity", "high", "--suppress", "1 h by customer", "--incident", "2 h")
+    run("patterns", "add", text, "--stream", "orders", *options)
+    text = text.replace("lost", "found")
+    run("patterns", "add", text, "--stream", "orders", "--severity", "high", "--resolves", "lost by customer")
+    run("patterns", "change", "found", "--resolves", "none")
+    assert members("found") == [None, None, None, "high"]
+    run("patterns", "change", "lost", "--suppress", "none", "--severity", "low")
+    assert members("lost") == [None, {**grouped, "close_after": "2 h"}, None, "low"]
+    run("patterns", "change", "lost", "--incident", "none")
+    assert members("lost") == [None, None, None, "low"]
+
+
 def test_a_changed_aggregate_keeps_its_state_unless_the_document_names_one(run, tmp_path):
     def changed(members="", verb="change"):
         (tmp_path / "counts.yaml").write_text(COUNTS % members)

@@ -70,6 +70,10 @@ def test_a_webhook_is_changed(call, api_url, stores):
         ["correction"],
     )
     assert "say what to change" in call("webhooks", "change", "desk", *at)[2]
+    _, out, _ = call("webhooks", "change", "desk", "--digest", "10 min", "--at-once", "high", *at, "--json")
+    assert orjson.loads(out)["digest"] == {"every": "10 min", "at_once": "high"}
+    _, out, _ = call("webhooks", "change", "desk", "--digest", "none", *at, "--json")
+    assert orjson.loads(out)["digest"] is None
 
 
 def test_a_closed_pipe_is_no_negative_result():
