@@ -15,7 +15,7 @@ from service.access.keyring import KeyRing
 from service.cli.inputs import progress_bar
 from service.cli.output import counted, echo_json, standard_error
 from service.observing.logs import configure_logs
-from service.processes.data_folder import take_folder
+from service.processes.data_folder import FEEDS_FOLDER, take_folder
 from service.runtime import Stores, open_stores
 from service.settings import Settings, load_settings
 from service.upkeep.backup import BackupContent, back_up
@@ -63,6 +63,10 @@ def backup(
         f"[green]done[/green]: {_contents(content)} in {escape(str(file))}; keep it from "
         "others, as it contains all events and the secrets of webhooks"
     )
+    if any((feeds := settings.data_dir / FEEDS_FOLDER).glob("*")):
+        standard_error.warning(
+            f"the backup does not contain {feeds}: copy this folder, too, or the feeds cannot continue after a restore"
+        )
 
 
 def restore(

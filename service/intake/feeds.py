@@ -24,6 +24,7 @@ import orjson
 from pipeline.feeds import FeedRow
 from service.errors import DataFolderUnusable, FeedInUse, FeedMisplaced
 from service.intake.posting import FeedPart, IntakeReport, Unreadable
+from service.processes.data_folder import FEEDS_FOLDER
 from service.settings import Limits
 from service.stores import FeedMark, FeedStep, FeedStore
 from service.stores.records import decode, encode
@@ -72,7 +73,7 @@ def opened_feed(data_folder: Path, name: str, stream: str, source: str) -> Itera
 
     Raises ``FeedInUse`` if another process runs the feed, or its name belongs to another source or stream.
     """
-    folder = (data_folder / "feeds" / name).resolve()
+    folder = (data_folder / FEEDS_FOLDER / name).resolve()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / "lock").open("w")

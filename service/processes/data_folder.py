@@ -1,4 +1,4 @@
-"""The lock of the data folder, which belongs to one service at a time."""
+"""The data folder: its lock, as it belongs to one service at a time, and the name of the folder of feeds in it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import IO
 
 from service.errors import DataFolderUnusable
 from service.settings import PREFIX
+
+FEEDS_FOLDER = "feeds"
 
 
 def take_folder(folder: Path, advice: str) -> IO[str]:

@@ -79,3 +79,11 @@ def test_a_restore_without_api_keys_says_that_the_service_is_open(run, stores, m
     assert (status, " keys of Redis and " in errors) == (0, True)
     is_open = "warning: the backup has no API keys, so the service is open" in errors
     assert is_open == (auth == "auto" and not is_with_key)
+
+
+@pytest.mark.parametrize("has_feeds", [False, True])
+def test_a_backup_of_a_service_with_feeds_says_that_their_folder_is_missing(run, folder, has_feeds):
+    if has_feeds:
+        (folder / "feeds" / "orders-folder-in").mkdir(parents=True)
+    status, errors = run("backup", "file")
+    assert (status, "data/feeds: copy this folder, too" in errors) == (0, has_feeds)
