@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias, cast
 from service.errors import TooManyKeys, UnknownKey
 from service.stores.connection import PREFIX, Client
 from service.stores.record_books import Records, surplus
+from streams import listed
 
 Scope: TypeAlias = Literal["admin", "patterns", "ingest", "read"]
 
@@ -61,7 +62,9 @@ class KeyStore(Records[ApiKey]):
         self._kept = kept
 
     def unknown(self, name: str, reason: str = "", **details: Any) -> UnknownKey:
-        return UnknownKey(f"there is no API key {name!r}", key=name)
+        ids = [key.id for key in self.all() if key.name == name]
+        advice = f", but {listed(ids)} has this name" if len(ids) == 1 else f", but {listed(ids)} have this name"
+        return UnknownKey(f"there is no API key with the id {name!r}{advice if ids else ''}", key=name)
 
     def add(self, key: ApiKey) -> None:
         """Store a new key. If the store is full of usable keys, raise ``TooManyKeys``."""

@@ -84,7 +84,16 @@ def test_a_key_is_rotated_and_revoked(keys):
 def test_what_is_refused_is_one_sentence(keys):
     status, _, errors = keys("revoke", "nobody")
     assert (status, errors.count("\n")) == (2, 1)
-    assert "there is no API key 'nobody'" in errors
+    assert "there is no API key with the id 'nobody'\n" in errors
+
+
+def test_a_key_is_revoked_by_its_id_and_not_by_its_name(keys):
+    first, second = (made(keys, name, "--scope", "read") for name in ("me", "you"))
+    _, _, errors = keys("revoke", "me")
+    assert f"there is no API key with the id 'me', but {first['id']} has this name\n" in errors
+    third = made(keys, "you", "--scope", "read")
+    ids = f"{second['id']}, {third['id']}"
+    assert f"there is no API key with the id 'you', but {ids} have this name\n" in keys("rotate", "you")[2]
 
 
 def test_the_first_key_is_told_once_on_the_terminal(server_url, stores, tmp_path):

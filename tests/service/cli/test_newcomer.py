@@ -55,7 +55,7 @@ def test_commands_without_a_service(call, words, status, part):
         (["results", "list", "nothing"], 2, "is not a kind of results; there are alerts"),
         (["audit", "list"], 0, "method"),
         (["webhooks", "add", "ftp://x"], 2, "http or https URL"),
-        (["keys", "revoke", "none"], 2, "there is no API key 'none'"),
+        (["keys", "revoke", "none"], 2, "there is no API key with the id 'none'"),
     ],
 )
 def test_commands_of_an_empty_service(call, at, words, status, part):
