@@ -75,6 +75,8 @@ def back_up(
     the file.
     """
     _require_outside(settings, path)
+    if path.is_dir():
+        raise BackupRefused(f"{path} is a folder; name the file to write, such as {path / 'orders.backup'}")
     if path.exists() and not replace:
         raise BackupRefused(f"the file {path} exists already; --replace overwrites it for good")
     require_stopped(settings, stores, clock, BackupRefused)

@@ -57,6 +57,8 @@ def test_the_commands_say_what_was_done(run, tmp_path):
         (["backup", "file"], 0, "keep it from others"),
         (["backup", "file"], 2, "--replace overwrites it for good"),
         (["backup", "file", "--replace"], 0, "keep it from others"),
+        (["backup", "data"], 2, "data is a folder; name the file to write, such as data/orders.backup"),
+        (["backup", "data", "--replace"], 2, "data is a folder; name the file"),
         (["restore", "file"], 2, "--replace deletes it for good"),
         (["restore", "file", "--replace"], 0, "start the service again"),
     ):
