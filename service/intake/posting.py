@@ -396,8 +396,9 @@ def require_posted(declaration: StreamDeclaration) -> None:
     """Check that a stream accepts posted events. The events of a derived stream are made by operators."""
     if declaration.derived:
         raise StreamDerived(
-            f"the stream {declaration.name!r} is derived: patterns with INTO {declaration.name} make its events; send "
-            f"events to the streams of these patterns (GET /v1/streams/{declaration.name} names them)",
+            f"the stream {declaration.name!r} is derived: operators make its events, such as patterns with INTO, joins "
+            f"and aggregates. Send events to the streams of these operators (GET /v1/streams/{declaration.name} names "
+            "them)",
             stream=declaration.name,
         )
 

@@ -132,7 +132,7 @@ def test_nobody_posts_events_or_times_to_a_derived_stream(registration, stores, 
     register_pattern(registration, "orders", text("late", "hints"))
     before = controls(stores)
     intake = Intake(stores.log, stores.registry, settings.limits, clock)
-    with pytest.raises(StreamDerived, match="patterns with INTO hints make its events"):
+    with pytest.raises(StreamDerived, match="operators make its events"):
         intake.ingest("hints", [{"id": "1"}])
     with pytest.raises(StreamDerived):
         intake.judge("hints", [{"id": "1"}])

@@ -33,7 +33,7 @@ def test_a_derived_stream_names_who_feeds_it_and_who_listens(http, hints):
 def test_nobody_posts_to_it(http, hints, check_problem):
     event = {"id": "1", "type": "A", "time": 5, "key": "k"}
     body = check_problem(http.post("/v1/events?stream=hints", json=event), 409, "stream-derived")
-    assert "INTO hints make its events" in body["detail"]
+    assert "the stream 'hints' is derived: operators make its events" in body["detail"]
     promise = {"before": "2026-01-01T00:00:00Z"}
     check_problem(http.post("/v1/streams/hints/punctuations", json=promise), 409, "stream-derived")
 
