@@ -12,7 +12,7 @@ from api.wire import From, Time, WireModel
 from service import OpenCaseReport
 
 _PatternState: TypeAlias = Literal[
-    "alive", "waiting", "ended", "closed", "registered_later", "paused", "suspended", "other_key"
+    "alive", "waiting", "ended", "closed", "registered_later", "was_paused", "paused", "suspended", "other_key"
 ]
 
 
@@ -54,7 +54,8 @@ class TracePattern(WireModel):
     state: _PatternState = Field(
         description="'alive': it holds partial matches; 'waiting': it has bound nothing and may still match; 'ended': "
         "it can no longer match; 'closed': the transaction is over; 'registered_later': the transaction is over, and "
-        "this version was registered after its last event; 'paused', 'suspended': it sees nothing; 'other_key': it is "
+        "this version was registered after its last event; 'was_paused': the transaction is over, and the version was "
+        "paused at all its events; 'paused', 'suspended': it sees nothing now; 'other_key': it is "
         "matched by a further key of the stream, on the transactions of its values."
     )
     route: str | None = Field(None, description="The further key that it is matched by; null: the correlation key.")
@@ -64,8 +65,18 @@ class TracePattern(WireModel):
         "`GET /v1/traces/{stream}/{value}?by=NAME` shows the pattern there.",
     )
     more_route_keys: int = Field(0, description="The number of further such values.")
+    seen_events: int | None = Field(
+        None,
+        description="The number of events of the transaction that came while this version ran; null where it was not "
+        "matched again ('suspended', 'other_key').",
+    )
     matched: int = Field(description="How often this version has matched.")
     matches: list[dict[str, list[str]]] = Field(description="Event ids by alias, of the newest 20 matches.")
+    earlier_matched: int | None = Field(
+        None,
+        description="How often earlier versions have matched in the transaction, if this version or one before started "
+        "with 'migrate', which lets the partial matches of the version before finish.",
+    )
     partial_matches: int = Field(
         description="Number of events that partial matches have bound; an event in several counts for each."
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -139,8 +139,11 @@ async def show(page: Page) -> Response:
         else {}
     )
     verdicts = [
-        _verdict(pattern, waiting.get(pattern["name"]), story["newest_events"], is_open=story["is_open"])
+        replace(verdict, reason=verdict.reason + _extent(pattern, story["total_events"]))
         for pattern in story["patterns"]
+        for verdict in [
+            _verdict(pattern, waiting.get(pattern["name"]), story["newest_events"], is_open=story["is_open"])
+        ]
     ]
     return page.render(
         "transaction.html",
@@ -228,20 +231,31 @@ _WORDS: Final = {
     "suspended": "suspended",
     "other_key": "another key",
     "registered_later": "registered later",
+    "was_paused": "was paused",
 }
 _REASONS: Final = {
-    "closed": "The transaction ended before all events of the pattern had come.",
+    "closed": "The transaction ended before the pattern had seen all events that it needs.",
     "waiting": "It has bound no event.",
     "paused": "The pattern is paused and sees no event.",
     "suspended": "The pattern is suspended because it cost too much, and sees no event.",
     "other_key": "The pattern is matched by another key of the stream{keys}.",
     "registered_later": "Version {version} was registered after this transaction's last event.",
+    "was_paused": "The pattern was paused during the whole transaction.",
 }
 
 
 _UNEXAMINED: Final = (
     "It holds no partial match. How its last one ended was not examined, because it sees more than 300 events."
 )
+
+
+def _extent(pattern: Mapping[str, Any], total: int) -> str:
+    """Say how much of the transaction a pattern saw, and what its earlier versions matched."""
+    seen, earlier = pattern.get("seen_events"), pattern.get("earlier_matched")
+    part = f" It saw {seen:,} of the {total:,} events." if seen and seen < total else ""
+    if earlier is None:
+        return part
+    return part + " Earlier versions matched " + {0: "nothing", 1: "once"}.get(earlier, f"{earlier:,} times") + "."
 
 
 def _keys(pattern: Mapping[str, Any]) -> str:

@@ -122,7 +122,10 @@ def _for_people(trace: Mapping[str, Any]) -> dict[str, Any]:
     sections: dict[str, Any] = {
         "transaction": f"{_key_text(trace)} of {trace['stream']}, {'open' if trace['is_open'] else 'over'}",
         "events": [f"{event['time']}  {event['type']}  {event['id']}" for event in trace["newest_events"]],
-        "patterns": [_pattern(pattern, trace["stream"]) for pattern in trace["patterns"]],
+        "patterns": [
+            _pattern(pattern, trace["stream"]) + _extent(pattern, trace.get("total_events", 0))
+            for pattern in trace["patterns"]
+        ],
     }
     if trace["deviation"] is not None:
         sections["deviation"] = trace["deviation"]["reason"]
@@ -155,6 +158,8 @@ def _pattern(pattern: Mapping[str, Any], stream: str) -> str:
         )
     if pattern["state"] == "registered_later":
         return f"{pattern['name']} version {pattern['version']} was registered after this transaction's last event"
+    if pattern["state"] == "was_paused":
+        return f"{pattern['name']} was paused during the whole transaction"
     is_alive = pattern["state"] == "alive"
     matched = {0: "", 1: ", matched once"}.get(pattern["matched"], f", matched {pattern['matched']} times")
     ended = "" if pattern["ending"] is None else f"; {_ENDED[is_alive]}: {pattern['ending']['reason']}"
@@ -163,6 +168,15 @@ def _pattern(pattern: Mapping[str, Any], stream: str) -> str:
         broken = "; how its last partial match ended was not examined, as it sees more than 300 events"
     state = "has a partial match" if is_alive else f"is {pattern['state']}"
     return f"{pattern['name']} {state}{matched}{ended}{broken}"
+
+
+def _extent(pattern: Mapping[str, Any], total: int) -> str:
+    """Say how much of the transaction a pattern saw, and what its earlier versions matched."""
+    seen, earlier = pattern.get("seen_events"), pattern.get("earlier_matched")
+    part = f"; it saw {seen} of the {total} events" if seen and seen < total else ""
+    if earlier is None:
+        return part
+    return part + "; earlier versions matched " + {0: "nothing", 1: "once"}.get(earlier, f"{earlier} times")
 
 
 _ENDED = {True: "an earlier partial match was terminated early", False: "no further match is possible"}

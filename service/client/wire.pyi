@@ -1115,12 +1115,16 @@ class TraceModel(TypedDict):
 class TracePattern(TypedDict):
     name: str
     version: int
-    state: Literal["alive", "waiting", "ended", "closed", "registered_later", "paused", "suspended", "other_key"]
+    state: Literal[
+        "alive", "waiting", "ended", "closed", "registered_later", "was_paused", "paused", "suspended", "other_key"
+    ]
     route: NotRequired[str | None]
     route_keys: NotRequired[list[str]]
     more_route_keys: NotRequired[int]
+    seen_events: NotRequired[int | None]
     matched: int
     matches: list[dict[str, list[str]]]
+    earlier_matched: NotRequired[int | None]
     partial_matches: int
     ending: EndedModel | None
     broken: NotRequired[BrokenModel | None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -43,7 +43,7 @@ class MeasuredRun:
 
 
 class InlineRun:
-    """A run in this process. Patterns named in ``later`` see no events until ``start`` is called for them.
+    """A run in this process. Unless ``starts_patterns``, patterns see no events until a control record starts them.
 
     Raises ``ProjectRefused`` if patterns feed each other in a cycle, or feed a stream with posted events.
     """
@@ -54,20 +54,17 @@ class InlineRun:
         *,
         kinds: Mapping[str, Kind] = KINDS_BY_NAME,
         renderer: Renderer = own_results,
-        later: Collection[str] = (),
+        starts_patterns: bool = True,
     ) -> None:
         self._plan = plan
         self._shards = InlineShards(1, kinds)
         self._shards.states[0].render(renderer)
-        self._later: dict[str, tuple[str, PatternOn]] = {}
         self._rows: list[RowBlock] = []
         self._letters: Counter[tuple[str, str]] = Counter()
         self._reasons: dict[tuple[str, str], str] = {}  # of the first dead letter of each stream and code
         self._waits = any(operator.body.get("wait") for operator in plan.operators)
         for stream, record in plan.records():
-            if isinstance(record, PatternOn) and record.name in later:
-                self._later[record.name] = stream, record
-            else:
+            if starts_patterns or not isinstance(record, PatternOn):
                 self._shards.append_record(stream, record)
         self._require_accepted()
 
@@ -75,12 +72,6 @@ class InlineRun:
         refused = [orjson.loads(row.body)["reason"] for block in self._shards.settle() for row in block]
         if refused:
             raise ProjectRefused.of(refused)
-
-    def start(self, pattern: str) -> None:
-        """Start a pattern named in ``later``. The pattern sees only the events that are fed after this call."""
-        self.settle()
-        self._shards.append_record(*self._later.pop(pattern))
-        self._require_accepted()
 
     def feed(self, stream: str, events: EventBatch) -> None:
         """Feed events of a stream. The order in which streams are fed does not matter."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 import orjson
@@ -29,7 +30,18 @@ from shards import (
     routed,
     suppressed_only,
 )
-from streams import USUAL_BUDGET, EventBatch, Late, StreamDeclaration, Tick, WorkBudget
+from streams import (
+    USUAL_BUDGET,
+    ControlRecord,
+    EventBatch,
+    Late,
+    PatternOn,
+    PatternPause,
+    StreamDeclaration,
+    StreamOn,
+    Tick,
+    WorkBudget,
+)
 from streams.compiling import progress_of
 from streams.tables import Tables
 
@@ -38,6 +50,9 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 262_144
 _FILE = StreamDeclaration(name="file")
+
+Change: TypeAlias = tuple[int, ControlRecord]
+"""A control record, after the number of events that are fed before it."""
 
 
 def stream_plan(
@@ -67,8 +82,10 @@ class StreamRun:
     """A run of the patterns of one stream. Patterns with INTO feed no streams.
 
     The report counts all results, but contains only the lists named in ``lists``. Without constraints, matchers ignore
-    traces without bound events, unless ``follows_all`` is True. Patterns named in ``later`` see no events until
-    ``start`` is called. Raises ``ProjectRefused`` if a pattern is refused.
+    traces without bound events, unless ``follows_all`` is True. Raises ``ProjectRefused`` if a pattern is refused.
+
+    If ``changes`` are given, in order, only they start patterns. Of a declaration, they change the end events and the
+    idle timeout only.
     """
 
     def __init__(
@@ -77,7 +94,7 @@ class StreamRun:
         *,
         lists: Collection[str] = LISTS,
         follows_all: bool = False,
-        later: Collection[str] = (),
+        changes: Sequence[Change] | None = None,
     ) -> None:
         self._plan = plan
         self._lists = lists
@@ -86,13 +103,11 @@ class StreamRun:
         followed = True if follows_all else None if plan.sets else False
         kinds = {PatternKind.name: PatternKind(follows_all=followed, derives=False)}
         (self._stream,) = plan.declarations
-        self._run = InlineRun(plan, kinds=kinds, renderer=self._results, later=later)
-        self._waiting = set(later)
-
-    def start(self, pattern: str) -> None:
-        """Start a pattern named in ``later``. The pattern sees only the events that are fed after this call."""
-        self._run.start(pattern)
-        self._waiting.remove(pattern)
+        self._run = InlineRun(plan, kinds=kinds, renderer=self._results, starts_patterns=changes is None)
+        self._changes = deque(changes or ())
+        self._fed = 0
+        names = {routed_pattern.pattern.name for routed_pattern, _ in plan.patterns[self._stream]}
+        self._running = names if changes is None else set[str]()
 
     def feed(self, events: EventBatch, progress: Callable[[int], None] | None = None, *, route: str = "") -> None:
         """Match events in order of arrival. ``progress`` receives the number of processed events after each batch.
@@ -100,17 +115,36 @@ class StreamRun:
         If ``route`` names a further key, the key of each event is a value of this further key. Otherwise, the events
         have the correlation key, and patterns on further keys see the events, too.
         """
-        for first in range(0, len(events), BATCH_ROWS):
-            batch = events.slice(first, BATCH_ROWS)
+        first = 0
+        while first < len(events):
+            self._change()
+            rows = self._changes[0][0] - self._fed if self._changes else BATCH_ROWS
+            batch = events.slice(first, min(rows, BATCH_ROWS))
             if not route:
                 self._run.feed(self._stream, batch)
-            elif len(self._waiting) < len(self._plan.patterns[self._stream]):
+            elif self._running:
                 self._run.append(self._stream, batch, route)
             self._run.settle()
+            first, self._fed = first + len(batch), self._fed + len(batch)
             if progress:
-                progress(first + len(batch))
+                progress(first)
+
+    def _change(self) -> None:
+        """Apply the changes that are due."""
+        while self._changes and self._changes[0][0] <= self._fed:
+            _, record = self._changes.popleft()
+            if isinstance(record, StreamOn):
+                ends, idle_timeout = record.declaration.end_events, record.declaration.idle_timeout
+                declaration = self._plan.declarations[self._stream]
+                record = StreamOn(replace(declaration, end_events=ends, idle_timeout=idle_timeout))
+            elif isinstance(record, PatternOn):
+                self._running.add(record.name)
+            elif isinstance(record, PatternPause):
+                self._running.discard(record.name)
+            self._run.append_record(self._stream, record)
 
     def pass_time(self, time_us: int) -> None:
+        self._change()
         self._run.append_record(self._stream, Tick(time_us=time_us, cause="events"))
         self._run.settle()
 
@@ -141,6 +175,7 @@ class StreamRun:
 
         If ``is_open``, transactions continue after the last event. Otherwise, they end with it.
         """
+        self._change()
         rows = self._run.rows(is_open=is_open)
         if refused := [orjson.loads(row.body)["reason"] for row in rows if row.kind == DEAD_LETTER.name]:
             raise ProjectRefused.of(refused)

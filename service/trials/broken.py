@@ -8,12 +8,13 @@ from typing import Any, TypeAlias
 
 from nfa import CasePattern, Furthest
 from service.runs import RunPlan
-from service.runs.stream_run import StreamRun
-from streams import Event, EventBatch, StreamDeclaration, format_time, shown_time
+from service.runs.stream_run import Change, StreamRun
+from streams import Event, EventBatch, StreamDeclaration, StreamOn, format_time, shown_time
 
 MOST_EVENTS = 300
 """The number of events that a pattern may see for its partial matches to be examined."""
-_AT_ONCE = 20  # number of patterns in an answer about open traces
+MOST_PATTERNS = 20
+"""The number of patterns in an answer about open traces."""
 
 Broken: TypeAlias = dict[str, Any]
 """How a partial match ended, in the form of ``broken`` in ``GET /v1/traces/{stream}/{key}``."""
@@ -21,35 +22,34 @@ _State: TypeAlias = tuple[Event | None, Mapping[str, CasePattern], frozenset[str
 """An event or None, then the partial matches by pattern, and the names of the patterns that the event completed."""
 
 
-def broken_matches(plan: RunPlan, events: Sequence[Event], *, first: int, now_us: int | None) -> dict[str, Broken]:
+def broken_matches(
+    plan: RunPlan, events: Sequence[Event], changes: Sequence[Change], *, first: int, now_us: int | None
+) -> dict[str, Broken]:
     """Explain how the last partial match of each pattern ended, unless it became a match.
 
-    The plan has one stream, and its patterns have the same key. ``events`` are one transaction, in log order. The
-    patterns see them from index ``first`` on, at most ``MOST_EVENTS`` of them. ``now_us`` is the event time.
+    The plan has one stream, and at most ``MOST_PATTERNS``, with the same key. ``events`` are one transaction, in log
+    order. ``changes`` start the patterns at index ``first``, so that they see at most ``MOST_EVENTS``. ``now_us`` is
+    the event time.
     """
     ((stream, declaration),) = plan.declarations.items()
     events, now_us = _in_order(events, declaration, now_us)
     declared = {stream: replace(declaration, lateness=None, late="dead_letter")}
-    ends = frozenset(declaration.end_events).union(
-        *(constraint_set.trace_ends for constraint_set in plan.sets.values())
-    )
-    broken: dict[str, Broken] = {}
-    for start in range(0, len(plan.patterns[stream]), _AT_ONCE):
-        patterns = plan.patterns[stream][start : start + _AT_ONCE]
-        states = _states(replace(plan, declarations=declared, patterns={stream: patterns}), events, first, now_us)
-        broken |= _broken(states, ends, now_us)
-    return broken
+    ends = set[str]().union(*(constraint_set.trace_ends for constraint_set in plan.sets.values()))
+    in_force = [record.declaration for _, record in changes if isinstance(record, StreamOn)]
+    ends.update((in_force or [declaration])[-1].end_events)
+    end = next((event for event in events[-1:] if event.type in ends), None)
+    return _broken(_states(replace(plan, declarations=declared), events, changes, first, now_us), end, now_us)
 
 
-def _states(plan: RunPlan, events: Sequence[Event], first: int, now_us: int | None) -> Iterator[_State]:
+def _states(
+    plan: RunPlan, events: Sequence[Event], changes: Sequence[Change], first: int, now_us: int | None
+) -> Iterator[_State]:
     """Yield the state of the patterns after each event from index ``first`` on, and a last state at ``now_us``."""
     (patterns,) = plan.patterns.values()
-    names, route = [routed.pattern.name for routed, _ in patterns], patterns[0][0].route
-    run = StreamRun(plan, lists=("matches",), follows_all=True, later=names)
+    route = patterns[0][0].route
+    run = StreamRun(plan, lists=("matches",), follows_all=True, changes=changes)
     before, after = events[:first], events[first:]
     run.feed(EventBatch.from_events(before), route=route)
-    for name in names:
-        run.start(name)
     for event in (*after, None):
         if event is not None:
             run.feed(EventBatch.from_events([event]), route=route)
@@ -58,7 +58,7 @@ def _states(plan: RunPlan, events: Sequence[Event], first: int, now_us: int | No
         yield event, run.partial_matches(route), run.matched()
 
 
-def _broken(states: Iterable[_State], ends: frozenset[str], now_us: int | None) -> dict[str, Broken]:
+def _broken(states: Iterable[_State], end: Event | None, now_us: int | None) -> dict[str, Broken]:
     last: dict[str, Furthest] = {}
     broken: dict[str, Broken] = {}
     for event, alive, matched in states:
@@ -66,7 +66,7 @@ def _broken(states: Iterable[_State], ends: frozenset[str], now_us: int | None) 
             if name not in alive:
                 furthest = last.pop(name)
                 if name not in matched:
-                    broken[name] = _end_of(furthest, event, ends, now_us)
+                    broken[name] = _end_of(furthest, event, end, now_us)
         for name, case_pattern in alive.items():
             if case_pattern.furthest is not None:
                 last[name] = case_pattern.furthest
@@ -76,8 +76,11 @@ def _broken(states: Iterable[_State], ends: frozenset[str], now_us: int | None) 
     return broken
 
 
-def _end_of(furthest: Furthest, event: Event | None, ends: frozenset[str], now_us: int | None) -> Broken:
-    """Describe how an event ended a partial match, or how passing time ended it if ``event`` is None."""
+def _end_of(furthest: Furthest, event: Event | None, end: Event | None, now_us: int | None) -> Broken:
+    """Describe how an event ended a partial match, or how passing time ended it if ``event`` is None.
+
+    ``end`` is the event that ended the transaction, if one did.
+    """
     bound: dict[str, list[str]] = {}
     for step in furthest.bound:
         bound.setdefault(step.alias, []).append(step.event_id)
@@ -87,12 +90,12 @@ def _end_of(furthest: Furthest, event: Event | None, ends: frozenset[str], now_u
     if due_us is not None and now_us is not None and now_us >= due_us:
         reason = f"WITHIN ended the partial match {words} at {shown_time(due_us)}"
     elif event is not None:
-        how = "ended the transaction and" if event.type in ends else "ended"
+        how = "ended the transaction and" if event is end else "ended"
         reason = f"{event.type} {event.id} {how} its partial match {words}"
         ended_by = {"event": event.id, "event_type": event.type, "time": format_time(event.time_us)}
         return {**ended_by, "bindings": bound, "reason": reason}
     else:
-        reason = f"the idle transaction ended with the partial match {words}"
+        reason = f"the transaction ended with the partial match {words}"
     return {"event": None, "event_type": None, "time": None, "bindings": bound, "reason": reason}
 
 

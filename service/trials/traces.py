@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from constraints import ConstraintSet
 from nfa import lookups_in, parse_pattern
 from service.errors import TraceTooLong, UnknownTrace
@@ -17,14 +19,14 @@ from service.observing.measured_lateness import as_in_force
 from service.registering.tables import tables_for
 from service.runs import RunPlan
 from service.runs.stream_report import StreamReport
-from service.runs.stream_run import StreamRun, stream_plan
+from service.runs.stream_run import Change, StreamRun, stream_plan
 from service.runtime import Stores
 from service.settings import Limits
 from service.stores import RegisteredPattern
-from service.trials.broken import MOST_EVENTS, broken_matches
-from service.trials.trace_log import SeenKey, TraceLog
+from service.trials.broken import MOST_EVENTS, MOST_PATTERNS, broken_matches
+from service.trials.trace_log import PatternChange, SeenKey, TraceLog, versions_of
 from shards import RoutedPattern, route_of, routed
-from streams import Event, EventBatch, StreamDeclaration, format_time
+from streams import Event, EventBatch, PatternOn, PatternPause, StreamDeclaration, StreamOn, format_time
 
 _SHOWN_EVENTS = 200
 _SHOWN_MATCHES = 20
@@ -122,8 +124,7 @@ class _Replay:
         route: str,
     ) -> None:
         self._stores = stores
-        ends = tuple(sorted(trace.ends)) if trace.is_over else declaration.end_events
-        self._declaration = replace(declaration, end_events=ends)
+        self._declaration = declaration
         self._trace = trace
         self._route = route
         self._constraint_set = constraint_set
@@ -149,39 +150,62 @@ class _Replay:
 
     def _pattern(self, pattern: TracedPattern, *, is_open: bool) -> Document:
         record, route = pattern.record, pattern.routed.route
-        nothing = {
+        nothing: Document = {
+            "seen_events": None,
             "matched": 0,
             "matches": [],
+            "earlier_matched": None,
             "partial_matches": 0,
             "ending": None,
             "broken": None,
             "is_broken_examined": True,
         }
         document = {"name": record.name, "version": record.version, "route": route or None, **nothing}
-        if record.state != "active":
-            return {**document, "state": "suspended" if record.suspension else "paused"}
+        if record.suspension:  # which is not in the log of each shard
+            return {**document, "state": "suspended"}
         if route != self._route:
             keys = self._keys(route)
             listed = {"route_keys": keys[:_SHOWN_KEYS], "more_route_keys": len(keys[_SHOWN_KEYS:])}
-            return {**document, "state": "other_key", **listed}
-        place = self._trace.first(pattern.version, is_open=is_open)
-        if place == len(self._trace.events) and not is_open:
-            return {**document, "state": "registered_later"}
-        report = self._run([pattern], first=self._first(pattern, is_open=is_open), shown_from=place)
-        ending = next(reversed(report.bodies("endings")), None)
+            return {**document, "state": "paused" if record.is_paused else "other_key", **listed}
+        report = self._run([pattern])
+        has_earlier = bool(versions_of(self._records(pattern)) - {record.version})
+        own = _of_version(report, record.version) if has_earlier else report
+        endings = [ending for ending in own.bodies("endings") if ending["version"] == record.version]
+        ending = endings[-1] if endings else None
         return {
             **document,
-            "state": _state(report, ending, is_open=is_open),
-            "matched": len(report.matches),
-            "matches": [match["bindings"] for match in report.matches[-_SHOWN_MATCHES:]],
+            "state": self._state(pattern, report, ending, is_open=is_open),
+            "seen_events": self._trace.seen(*pattern.version),
+            "matched": len(own.matches),
+            "matches": [match["bindings"] for match in own.matches[-_SHOWN_MATCHES:]],
+            "earlier_matched": len(report.matches) - len(own.matches) if has_earlier else None,
             "partial_matches": report.stats.held,
             "ending": ending and {name: ending[name] for name in _ENDING_MEMBERS if name in ending},
         }
 
-    def _first(self, pattern: TracedPattern, *, is_open: bool) -> int:
-        """Return the index of the first event that a pattern sees: 0 if it continues the version before."""
-        has_begun = pattern.version not in self._trace.migrated
-        return self._trace.first(pattern.version, is_open=is_open) if has_begun else 0
+    def _state(self, pattern: TracedPattern, report: StreamReport, ending: Document | None, *, is_open: bool) -> str:
+        if pattern.record.is_paused:
+            return "paused"
+        if not is_open and not self._trace.seen(*pattern.version):
+            records = self._trace.records(pattern.record.name)
+            earlier = [(place, record) for place, record in records if place < len(self._trace.events)]
+            return "was_paused" if pattern.record.version in versions_of(earlier) else "registered_later"
+        if report.stats.held and is_open:
+            return "alive"
+        if ending is not None and "row" not in ending:  # otherwise partial matches for other rows may still begin
+            return "ended"
+        return "waiting" if is_open else "closed"
+
+    def _records(self, pattern: TracedPattern) -> list[PatternChange]:
+        """Return the starts and pauses of a pattern, without earlier versions that read other tables."""
+        lookups = lookups_in(pattern.routed.pattern)
+        return [
+            (place, record)
+            for place, record in self._trace.records(pattern.record.name)
+            if isinstance(record, PatternPause)
+            or record.version == pattern.record.version
+            or lookups_in(parse_pattern(record.text)) <= lookups
+        ]
 
     def _keys(self, route: str) -> list[str]:
         keyed = EventBatch.from_events(self._trace.events).keyed_by(self._declaration.attribute_of(route))
@@ -198,15 +222,20 @@ class _Replay:
         for document, pattern in zip(documents, patterns, strict=True):
             is_timed = document["state"] == "alive" and pattern.routed.pattern.has_window
             if document["state"] in ("waiting", "closed") or is_timed:
-                groups.setdefault(self._first(pattern, is_open=is_open), []).append(pattern)
+                first = self._first(pattern)
+                if first is not None:
+                    groups.setdefault(first, []).append(pattern)
         broken: dict[str, Document] = {}
         unexamined: set[str] = set()
         for first, group in groups.items():
             if len(self._trace.events) - first > MOST_EVENTS:
                 unexamined.update(pattern.record.name for pattern in group)
                 continue
-            plan = self._plan(group)
-            broken |= broken_matches(plan, self._trace.events, first=first, now_us=self._trace.newest_us)
+            for begin in range(0, len(group), MOST_PATTERNS):
+                part = group[begin : begin + MOST_PATTERNS]
+                changes = self._changes(part, first)
+                now_us = self._trace.newest_us
+                broken |= broken_matches(self._plan(part), self._trace.events, changes, first=first, now_us=now_us)
         return [
             {**_ended_by(entry, broken.get(entry["name"])), "is_broken_examined": entry["name"] not in unexamined}
             for entry in documents
@@ -229,7 +258,9 @@ class _Replay:
         now_us = max(last_us, self._trace.newest_us or last_us)
         for number, event_type in enumerate(tried_types):
             copies.append(Event(id=_NEXT, type=event_type, time_us=now_us, key=str(number), data={}))
-        run = StreamRun(self._plan(patterns, replace(self._declaration, lateness=None, late="dead_letter")))
+        plan = self._plan(patterns, replace(self._declaration, lateness=None, late="dead_letter"))
+        changes = [(place * len(tried_types), record) for place, record in self._changes(patterns)]
+        run = StreamRun(plan, changes=changes)
         run.feed(EventBatch.from_events(copies))
         report = run.report(is_open=True)
         breaks = {body["key"]: body["reason"] for body in report.bodies("deviations")}
@@ -248,20 +279,27 @@ class _Replay:
         tables = tables_for(self._stores, lookups)
         return stream_plan(declaration or self._declaration, self._constraint_set, pairs, tables=tables)
 
-    def _run(self, patterns: Sequence[TracedPattern], first: int = 0, shown_from: int = 0) -> StreamReport:
-        """Match the events again. The patterns see only the events from index ``first`` on.
+    def _first(self, pattern: TracedPattern) -> int | None:
+        """Return the index of the first event that a pattern has seen since its last start.
 
-        The report contains only matches that are found at events from index ``shown_from`` on.
+        The result is None if it was paused since, or lets partial matches of an earlier version finish.
         """
-        names, events = [pattern.record.name for pattern in patterns], EventBatch.from_events(self._trace.events)
-        run = StreamRun(self._plan(patterns), follows_all=True, later=names)
-        run.feed(events.slice(0, first), route=self._route)
-        for name in names:
-            run.start(name)
-        if first < shown_from:
-            run.feed(events.slice(first, shown_from - first), route=self._route)
-            run.matched()
-        run.feed(events.slice(max(first, shown_from)), route=self._route)
+        place, record = next(reversed(self._records(pattern)), (0, None))
+        return place if isinstance(record, PatternOn) and record.start == "fresh" else None
+
+    def _changes(self, patterns: Sequence[TracedPattern], first: int = 0) -> list[Change]:
+        """Return the declarations of the stream, starts and pauses of patterns from index ``first`` on, and the end."""
+        changes: list[Change] = [(place, StreamOn(declaration)) for place, declaration in self._trace.declarations]
+        for pattern in patterns:
+            changes += [(place, record) for place, record in self._records(pattern) if place >= first]
+        if self._trace.end is not None:
+            changes.append((len(self._trace.events), self._trace.end))
+        return sorted(changes, key=lambda change: change[0])
+
+    def _run(self, patterns: Sequence[TracedPattern]) -> StreamReport:
+        """Match the events again."""
+        run = StreamRun(self._plan(patterns), follows_all=True, changes=self._changes(patterns))
+        run.feed(EventBatch.from_events(self._trace.events), route=self._route)
         if self._trace.newest_us is not None:
             run.pass_time(self._trace.newest_us)
         return run.report(is_open=True)
@@ -275,9 +313,10 @@ def _ended_by(document: Document, broken: Document | None) -> Document:
     return {**document, "state": state, "partial_matches": 0, "broken": broken}
 
 
-def _state(report: StreamReport, ending: Document | None, *, is_open: bool) -> str:
-    if report.stats.held and is_open:
-        return "alive"
-    if ending is not None and "row" not in ending:  # otherwise partial matches for other rows may still begin
-        return "ended"
-    return "waiting" if is_open else "closed"
+def _of_version(report: StreamReport, version: int) -> StreamReport:
+    """Return a report with the matches of one version only."""
+    lanes = [
+        lane.chosen(np.array([match.version == version for match in lane.values_of_matches()], np.bool_))
+        for lane in report.lanes
+    ]
+    return replace(report, lanes=tuple(lanes))

@@ -245,6 +245,21 @@ def test_a_transaction_that_is_over_names_patterns_that_were_registered_later(re
     assert text.count("It matched once.") == 1  # the pattern that was registered before
 
 
+def test_a_transaction_says_how_much_of_it_patterns_saw(reader, orders):
+    for name, text in {"one": "SEQ(A a, B b [v > 2])", "two": "SEQ(A a, B b)"}.items():
+        assert orders.post("/patterns", json={"stream": "orders", "text": f"PATTERN {name} EVENT {text}"}).is_success
+    post(orders, "A")
+    change = {"text": "PATTERN one EVENT SEQ(A a, B b)", "start": "migrate", "stream": "orders"}
+    assert orders.put("/patterns/one", json=change).is_success
+    assert orders.post("/patterns/two/pause").is_success
+    post(orders, "B", "Z", first=1)
+    reader.submit("/webhooks/none", action="enable")
+    text = reader.text("/transactions/orders/k")
+    assert "It saw 2 of the 3 events. Earlier versions matched nothing." in text
+    assert orders.post("/patterns/two/resume").is_success
+    assert "all events that it needs. It saw 1 of the 3 events." in reader.text("/transactions/orders/k")
+
+
 def test_a_transaction_says_what_was_not_examined_and_how_many_steps_are_left_out(reader, orders, monkeypatch):
     for name, text in {"one": "SEQ(A a, NOT H h, B b)", "two": "SEQ(A a, B b)", "three": "SEQ(D d, B b)"}.items():
         assert orders.post("/patterns", json={"stream": "orders", "text": f"PATTERN {name} EVENT {text}"}).is_success

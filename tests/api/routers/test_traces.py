@@ -134,13 +134,113 @@ def test_a_version_has_no_match_in_a_transaction_that_was_over_before(orders, se
     assert matched(look(orders)) == {"p": ("registered_later", 0)}
 
 
-def test_a_version_that_migrates_has_only_matches_from_its_start_on(orders, send, patterns):
+def test_the_partial_matches_of_an_earlier_version_become_its_matches(orders, send, patterns):
+    patterns(p="SEQ(A a, B b, C c [c.v > 200])")
+    send("AB")
+    change(orders, "p", "SEQ(A a, B b, C c)", start="migrate")
+    (pattern,) = look(orders)["patterns"]
+    assert (pattern["state"], pattern["seen_events"], pattern["earlier_matched"]) == ("alive", 0, 0)
+    send("CZ")
+    (pattern,) = look(orders)["patterns"]
+    assert (pattern["state"], pattern["matched"], pattern["matches"]) == ("closed", 0, [])
+    assert (pattern["seen_events"], pattern["earlier_matched"]) == (2, 0)
+    send("ABCZ")
+    (pattern,) = look(orders)["patterns"]
+    assert (pattern["matched"], pattern["seen_events"], pattern["earlier_matched"]) == (1, 4, None)
+
+
+def test_matches_of_an_earlier_version_are_counted_apart(orders, send, patterns):
     patterns(p="SEQ(A a, B b)")
     send("AB")
     change(orders, "p", "SEQ(A a, B b) WITHIN 1 h", start="migrate")
-    assert matched(look(orders)) == {"p": ("alive", 0)}
     send("B")
-    assert matched(look(orders)) == {"p": ("alive", 1)}
+    (pattern,) = look(orders)["patterns"]
+    assert (pattern["state"], pattern["matched"], pattern["earlier_matched"]) == ("alive", 0, 2)
+
+
+def take_up(http, action, name="p"):
+    assert http.post(f"/v1/patterns/{name}/{action}").status_code == 200
+
+
+def test_a_pattern_that_was_paused_during_a_transaction_has_no_match_in_it(orders, send, patterns):
+    patterns(p="SEQ(A a, B b)")
+    take_up(orders, "pause")
+    send("ABZ")
+    take_up(orders, "resume")
+    assert matched(look(orders)) == {"p": ("was_paused", 0)}
+
+
+def test_a_pattern_that_was_paused_for_a_part_of_a_transaction_has_only_the_matches_of_the_others(
+    orders, send, patterns
+):
+    patterns(p="SEQ(A a, B b)", q="SEQ(A a, C c)")
+    send("ABA")
+    for name in "pq":
+        take_up(orders, "pause", name)
+    assert matched(look(orders)) == {"p": ("paused", 1), "q": ("paused", 0)}
+    send("B")
+    for name in "pq":
+        take_up(orders, "resume", name)
+    send("C")
+    found = look(orders)
+    assert matched(found) == {"p": ("waiting", 1), "q": ("waiting", 0)}
+    assert [(pattern["seen_events"], pattern["broken"]) for pattern in found["patterns"]] == [(4, None), (4, None)]
+
+
+def declare(http, **changes):
+    assert http.patch("/v1/streams/orders", json=changes).status_code == 200
+
+
+def test_other_end_events_count_from_their_declaration_on(orders, send, patterns):
+    patterns(ab="SEQ(A a, B b)", ac="SEQ(A a, NOT C)")
+    send("AZ")
+    declare(orders, end_events=["Y"])
+    found = look(orders)
+    assert (found["is_open"], matched(found)) == (False, {"ab": ("closed", 0), "ac": ("closed", 1)})
+    assert "Z e2 ended the transaction and its partial match a=e1" in str(found["patterns"])
+    send("B")
+    found = look(orders)
+    assert (found["is_open"], found["total_events"], found["earlier_events"]) == (True, 1, 2)
+    assert matched(found) == {"ab": ("waiting", 0), "ac": ("waiting", 0)}
+
+
+def test_an_event_that_was_no_end_event_when_it_came_ends_nothing(orders, send, patterns):
+    patterns(ab="SEQ(A a, B b)", ac="SEQ(A a, NOT C)")
+    send("AYB")
+    declare(orders, end_events=["Y"])
+    found = look(orders)
+    assert (found["is_open"], found["total_events"]) == (True, 3)
+    assert matched(found) == {"ab": ("alive", 1), "ac": ("alive", 0)}
+    send("BY")
+    found = look(orders)
+    assert (found["is_open"], found["total_events"]) == (False, 5)
+    assert matched(found) == {"ab": ("closed", 2), "ac": ("closed", 1)}
+
+
+@pytest.mark.parametrize(("first", "later"), [(1, 600), (600, 1)])
+def test_another_idle_timeout_counts_from_its_declaration_on(orders, send, patterns, stores, first, later):
+    patterns(ab="SEQ(A a, B b)", ac="SEQ(A a, NOT C)")
+    declare(orders, idle_timeout=first)
+    send("A")
+    stores.stream_times.tick("orders", Tick(time_us=60_000_000, cause="events"), stores.log.layout)
+    declare(orders, idle_timeout=later)
+    found = look(orders)
+    assert (found["is_open"], matched(found)) == (False, {"ab": ("closed", 0), "ac": ("closed", 1)})
+    send("B")
+    found = look(orders)
+    assert (found["total_events"], found["earlier_events"]) == (1, 1)
+
+
+@pytest.mark.parametrize(("actions", "count"), [((), 1), (("pause",), 0), (("pause", "resume"), 0)])
+def test_a_requested_end_decides_matches_of_patterns_that_run(orders, send, patterns, actions, count):
+    patterns(ac="SEQ(A a, NOT C)")
+    send("A")
+    for action in actions:
+        take_up(orders, action, "ac")
+    orders.post("/v1/traces/orders/k/end")
+    if actions == ("pause",):
+        take_up(orders, "resume", "ac")
+    assert matched(look(orders)) == {"ac": ("closed", count)}
 
 
 def test_a_version_that_migrated_sees_nothing_before_a_pause(orders, send, patterns):

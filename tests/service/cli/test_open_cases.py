@@ -112,6 +112,7 @@ def test_a_transaction_names_what_ended_patterns_and_where_those_of_further_keys
         ("alive", "p has a partial match, matched once; an earlier partial match was terminated early: H ends it"),
         ("ended", "p is ended, matched once; no further match is possible: H ends it"),
         ("registered_later", "p version 2 was registered after this transaction's last event"),
+        ("was_paused", "p was paused during the whole transaction"),
     ],
 )
 def test_an_early_termination_says_what_it_terminated(service: Answering, state: str, words: str) -> None:
@@ -124,6 +125,24 @@ def test_an_early_termination_says_what_it_terminated(service: Answering, state:
         "broken": None,
     }
     service.shown = {**SHOWN, "patterns": [pattern]}
+    printed = CliRunner().invoke(command, ["show", "orders", "o-17"], env={"COLUMNS": "200"})
+    assert words in printed.output
+
+
+@pytest.mark.parametrize(
+    ("seen", "earlier", "words"),
+    [
+        (2, None, "p is closed, matched once; it saw 2 of the 5 events\n"),
+        (5, 0, "p is closed, matched once; earlier versions matched nothing\n"),
+        (4, 3, "p is closed, matched once; it saw 4 of the 5 events; earlier versions matched 3 times\n"),
+    ],
+)
+def test_a_pattern_says_how_much_of_a_transaction_its_version_saw(
+    service: Answering, seen: int, earlier: int | None, words: str
+) -> None:
+    pattern = {"name": "p", "version": 2, "state": "closed", "matched": 1, "ending": None}
+    pattern |= {"seen_events": seen, "earlier_matched": earlier}
+    service.shown = {**SHOWN, "patterns": [pattern], "total_events": 5}
     printed = CliRunner().invoke(command, ["show", "orders", "o-17"], env={"COLUMNS": "200"})
     assert words in printed.output
 
