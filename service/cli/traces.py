@@ -130,7 +130,9 @@ def _for_people(trace: Mapping[str, Any]) -> dict[str, Any]:
     if trace["deviation"] is not None:
         sections["deviation"] = trace["deviation"]["reason"]
     if trace["following"]:
-        sections["may come now"] = [_next(follower) for follower in trace["following"] if follower["is_possible"]]
+        possible = [_next(follower) for follower in trace["following"] if follower["is_possible"]]
+        has_rules = trace["constraints_version"] is not None
+        sections["may come now"] = possible if has_rules else [*possible, "any other type, as no constraints apply"]
         sections["must not come now"] = [
             follower["event_type"] for follower in trace["following"] if not follower["is_possible"]
         ]

@@ -260,6 +260,18 @@ def test_a_transaction_says_how_much_of_it_patterns_saw(reader, orders):
     assert "all events that it needs. It saw 1 of the 3 events." in reader.text("/transactions/orders/k")
 
 
+def test_a_transaction_without_rules_says_that_any_type_may_come_next(reader, orders):
+    post(orders, "A")
+    reader.submit("/webhooks/none", action="enable")
+    assert "<b>Z</b>" in reader.text("/transactions/orders/k")
+    assert "Any other type, too: no rule applies." in reader.text("/transactions/orders/k")
+    rules = {"stream": "orders", "constraints": ["exclusive(A, C)"]}
+    assert orders.post("/constraints", json=rules).is_success
+    post(orders, "Z", "A", first=1)
+    reader.submit("/webhooks/none", action="enable")
+    assert "Any other type" not in reader.text("/transactions/orders/k")
+
+
 def test_a_transaction_says_what_was_not_examined_and_how_many_steps_are_left_out(reader, orders, monkeypatch):
     for name, text in {"one": "SEQ(A a, NOT H h, B b)", "two": "SEQ(A a, B b)", "three": "SEQ(D d, B b)"}.items():
         assert orders.post("/patterns", json={"stream": "orders", "text": f"PATTERN {name} EVENT {text}"}).is_success

@@ -147,6 +147,15 @@ def test_a_pattern_says_how_much_of_a_transaction_its_version_saw(
     assert words in printed.output
 
 
+@pytest.mark.parametrize(("version", "is_said"), [(None, True), (1, False)])
+def test_without_constraints_other_types_may_come_too(service: Answering, version: int | None, is_said: bool) -> None:
+    following = [{"event_type": "End", "is_possible": True, "breaks": None, "ends": {}}]
+    service.shown = {**SHOWN, "following": following, "constraints_version": version}
+    printed = CliRunner().invoke(command, ["show", "orders", "o-17"], env={"COLUMNS": "200"})
+    assert "- End\n" in printed.output
+    assert ("any other type, as no constraints apply" in printed.output) == is_said
+
+
 def test_what_is_left_out_is_counted(service: Answering) -> None:
     furthest: dict[str, Any] = {"bound": [{"alias": "o"}], "bound_events": 51, "waits_for": ["Pay p"]}
     furthest["more_waits_for"] = 2
