@@ -165,7 +165,8 @@ def _add_ask(app: typer.Typer, resource: Resource) -> None:
         elif answer["groups"]:
             Table(tuple(answer["groups"][0])).show(client, answer["groups"])
         else:
-            standard_error.say("no event in the window has these values")
+            since = client.get(f"{resource.path}/{part(name)}")["held_since"]
+            standard_error.say(f"no event in the window has these values; its windows began empty at {since}")
 
 
 def _add_plot(app: typer.Typer, resource: Resource) -> None:

@@ -24,6 +24,8 @@ class Answering:
 
     def get(self, path):
         self.asked.append(path)
+        if path == "/aggregates/failed":
+            return {"held_since": "2026-01-01T09:00:00.000000Z"}
         return {"sentences": ["Groups: by user."], "statistics": None, "waiting": 0, "indexes": [INDEX]}
 
     def post(self, path, body):
@@ -92,7 +94,8 @@ def test_the_answer_is_printed_as_json(call, answering):
 
 def test_no_group_and_no_form_are_said(call, answering):
     answering([])
-    assert "no event" in " ".join(call("aggregates", "ask", "failed")[2].split())
+    words = "no event in the window has these values; its windows began empty at 2026-01-01T09:00:00.000000Z"
+    assert words in " ".join(call("aggregates", "ask", "failed")[2].split())
     status, _, err = call("aggregates", "ask", "failed", "--where", "ann")
     assert (status, "region=north" in err) == (2, True)
 
