@@ -40,7 +40,7 @@ def declare_stream(
     give_location(response, "streams", stream.name)
     record = services.stores.registry.stream_with_schemas(stream.name)
     give_tag(response, record)
-    return DeclaredStream.of(record, warnings=services.registration.end_warnings(record.declaration.name))
+    return DeclaredStream.of(record, warnings=services.registration.type_warnings(record.declaration.name))
 
 
 @router.get("", summary="List the streams")
@@ -82,7 +82,7 @@ def change_stream(
         stream, changes.to_domain(), preconditions, is_checked=_checked(changes)
     )
     give_tag(response, record)
-    return DeclaredStream.of(record, warnings=services.registration.end_warnings(record.declaration.name))
+    return DeclaredStream.of(record, warnings=services.registration.type_warnings(record.declaration.name))
 
 
 @router.delete("/{stream}", summary="Delete a stream")

@@ -20,7 +20,7 @@ from service.projects.resources import Form, Wanted
 from service.projects.streams import ConstraintSets, Following, Streams, Workflows
 from service.projects.tables import Calendars, ReferenceTables, table_of
 from service.registering.joining import Derived, effective_set
-from service.registering.strangers import constrained_types, misspelt_ends, strangers, types_of
+from service.registering.strangers import constrained_types, misspelt_types, strangers, types_of
 from service.runs import EVENTS, InlineRun, Results, RunPlan
 from shards import (
     KINDS_BY_NAME,
@@ -123,8 +123,8 @@ class LocalProject:
             for pattern, notice in notices:
                 by_pattern.setdefault(pattern.name, []).append(notice.placed)
             constraint_set, types = self.plan.sets[name], types_of(batch)
-            if ends := misspelt_ends(self.streams[name], constraint_set, types, "in these events"):
-                by_pattern.setdefault(name, []).extend(ends)
+            if misspelt := misspelt_types(self.streams[name], constraint_set, types, "in these events"):
+                by_pattern.setdefault(name, []).extend(misspelt)
         return by_pattern
 
     def derived_events(self, results: Results) -> dict[str, list[EventBatch]]:

@@ -10,6 +10,7 @@ from nfa import Query, build_query, parse_pattern
 from service.errors import ConstraintsTooLarge, NotFollowing, StreamMissing, UnknownConstraints, WorkflowInDocument
 from service.registering.inspection import SetInspection, inspect_set, is_explained
 from service.registering.joining import Derived, effective_set, workflow_mismatches
+from service.registering.known_types import known_types
 from service.registering.on_stream import StreamRules
 from service.registering.reports import ConstraintReport, constraint_warnings, mismatches
 from service.runtime import Stores
@@ -227,7 +228,7 @@ class ConstraintSets:
             record=record,
             is_new=is_new,
             constraint_set=rules.constraint_set,
-            warnings=constraint_warnings(rules, patterns, self._stores.registry.event_types.all(record.stream)),
+            warnings=constraint_warnings(rules, patterns, known_types(self._stores, record.stream)),
         )
 
 

@@ -25,10 +25,11 @@ from service.registering.constraint_sets import ConstraintSets
 from service.registering.derivations import Derivations, remove_inner
 from service.registering.incidents import IncidentLibrary
 from service.registering.inspection import PatternInspection, inspect_pattern, is_explained
+from service.registering.known_types import known_types
 from service.registering.on_stream import OnStream, StreamRules
 from service.registering.reports import PatternReport, pattern_warnings
 from service.registering.requirements import Requirements
-from service.registering.strangers import misspelt_ends, require_declared, unfollowed_types
+from service.registering.strangers import OF_STREAM, misspelt_types, require_declared, unfollowed_types
 from service.registering.tables import require_lookups, tables_for
 from service.runtime import Stores
 from service.settings import Settings
@@ -38,7 +39,6 @@ from service.stores import (
     Checks,
     Condition,
     ConstraintsDraft,
-    EventFilter,
     OperatorDraft,
     RegisteredConstraints,
     RegisteredPattern,
@@ -52,7 +52,6 @@ from streams import Clock, StreamDeclaration, WorkBudget
 from streams.tables import Tables
 
 _INSPECTIONS_KEPT = 16
-_NEWEST = 500
 
 
 class Registration:
@@ -101,16 +100,14 @@ class Registration:
         now_us = self._clock.now_us()
         return self._stores.registry.change_stream(name, changed, now_us, condition, is_checked=is_checked)
 
-    def end_warnings(self, stream: str) -> list[str]:
-        """Return warnings about end events of a stream that are probably misspelt.
+    def type_warnings(self, stream: str) -> list[str]:
+        """Return warnings about end events of a stream and types of its constraints that are probably misspelt.
 
         Known types are those of its declaration, constraints, workflow and schemas, and of its newest events.
         """
         declaration = self._stores.registry.stream(stream)
-        of_stream = EventFilter(stream=stream, since_ms=self._stores.registry.since_ms(stream))
-        newest = self._stores.event_pages(of_stream, None, _NEWEST).items
-        types = {*self._stores.registry.event_types.all(stream), *(event["type"] for event in newest)}
-        return misspelt_ends(declaration, self._rules(declaration).constraint_set, types, "of the stream")
+        constraint_set = self._rules(declaration).constraint_set
+        return misspelt_types(declaration, constraint_set, known_types(self._stores, stream), OF_STREAM)
 
     def remove_stream(self, name: str, condition: Condition = ANY, *, is_cascading: bool = False) -> list[StreamUse]:
         """Remove a stream at the current end of the log, together with its hourly counts. Its results are kept.
@@ -247,13 +244,18 @@ class Registration:
         self._derivations.check(pattern, declaration.name)
         on_stream.ends.check(pattern)
         on_stream.check.require_satisfiable()
-        with_schemas = self._stores.registry.event_types.all(declaration.name)
         return (
             *pattern_warnings(on_stream, on_stream.check),
             *(notice.placed for notice in key_notices(pattern, tables)),
-            *unfollowed_types(pattern, on_stream.constraint_set, with_schemas),
+            *self._unfollowed_types(pattern, on_stream),
             *self._derivations.unfed_types(pattern, declaration),
         )
+
+    def _unfollowed_types(self, pattern: Pattern, on_stream: OnStream) -> list[str]:
+        """Return warnings about types of a pattern that are probably misspelt. Events are read only if needed."""
+        stream, constraint_set = on_stream.rules.declaration.name, on_stream.constraint_set
+        warnings = unfollowed_types(pattern, constraint_set, self._stores.registry.event_types.all(stream))
+        return warnings and unfollowed_types(pattern, constraint_set, known_types(self._stores, stream))
 
     def _check_rows(self, pattern: Pattern) -> Tables:
         """Check the tables whose rows a pattern reads one by one, and return them."""

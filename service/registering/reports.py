@@ -10,7 +10,7 @@ from constraints import ConstraintSet, QueryCheck, check_set
 from nfa import MAX_REASONED, Pattern, PatternRefused, is_coarse, parse_pattern, unknown_types
 from service.registering.inspection import is_explained
 from service.registering.on_stream import OnStream, StreamRules
-from service.registering.strangers import misspelt_ends
+from service.registering.strangers import OF_STREAM, misspelt_types
 from shards import RoutedPattern
 from streams import StreamDeclaration, key_text
 
@@ -78,12 +78,12 @@ def undeclared_ends(source: str, constraint_set: ConstraintSet, declaration: Str
 
 
 def constraint_warnings(
-    rules: StreamRules, patterns: Sequence[RegisteredPattern], schema_types: Collection[str]
+    rules: StreamRules, patterns: Sequence[RegisteredPattern], known_types: Collection[str]
 ) -> tuple[str, ...]:
     """Return warnings about a constraint set, and about registered patterns that can never match under the set.
 
-    There are also warnings about patterns that would wait forever for the end of a trace, and about end events that are
-    probably misspelt. ``schema_types`` are the event types of the stream that have schemas.
+    There are also warnings about patterns that would wait forever for the end of a trace, and about types that are
+    probably misspelt. ``known_types`` are those of the stream's schemas and newest events.
     """
     warnings, endless = [warning.text for warning in check_set(rules.constraint_set)], []
     for pattern in patterns:
@@ -95,8 +95,8 @@ def constraint_warnings(
             on_stream.ends.check(on_stream.pattern)
         except PatternRefused as refusal:
             endless.append(f"the pattern {pattern.name} stays registered and waits for ever: {refusal.message}")
-    ends = misspelt_ends(rules.declaration, rules.constraint_set, schema_types, "of the stream")
-    return (*warnings, *endless, *ends)
+    misspelt = misspelt_types(rules.declaration, rules.constraint_set, known_types, OF_STREAM)
+    return (*warnings, *endless, *misspelt)
 
 
 _LAST_ITERATIONS = (

@@ -24,12 +24,16 @@ from nfa import (
     incomparable,
     unknown_types,
 )
-from streams import EventBatch, StreamDeclaration, did_you_mean, inner_value, is_element, listed
+from streams import EventBatch, StreamDeclaration, did_you_mean, inner_value, is_element, listed, nearest
 
 if TYPE_CHECKING:
     from constraints import ConstraintSet  # slow to import, and not needed by commands without constraints
 
 _MOST_EXAMINED, _FIRST = 1_000, 65_536
+_NO_END = "so no transaction ends with it"
+
+OF_STREAM = "in the stream's newest events, schemas and declaration"
+"""The end of messages about types that are in none of the three."""
 
 
 def strangers(
@@ -64,23 +68,35 @@ def strangers(
             yield pattern, notice
 
 
-def misspelt_ends(
+def misspelt_types(
     declaration: StreamDeclaration, constraint_set: ConstraintSet | None, further_types: Collection[str], where: str
 ) -> list[str]:
-    """Return notices about end events of a stream and of its own constraints that are unknown but similar to a type.
+    """Return notices about end events of a stream, and types of its constraints, that are probably misspelt.
 
-    Known types are ``further_types``, those of the declaration, and those of constraints and workflow. An end event
-    without a similar type is not reported, because an event that ends transactions may simply not have occurred yet.
-    ``where`` completes the message, for example ``in these events``.
+    A type is reported only if it is similar to another type. It is never reported if it is among ``further_types``,
+    such as those of events and schemas, or is declared. A type without a similar type is not reported, because its
+    events may simply not have occurred yet. ``where`` completes the message, for example ``in these events``.
     """
     ends, known = {*declaration.end_events}, {*further_types, *declaration.event_types}
+    named, of_workflow = set[str](), frozenset[str]()
     if constraint_set is not None:
         ends |= constraint_set.own.end_events
-        known |= _followed_types(constraint_set)
-    return [
-        f"the end event {name}{suggestion} is none of the event types {where}, so no transaction ends with it"
-        for name in sorted(ends - known)
-        if (suggestion := did_you_mean(name, known - ends))
+        named |= _followed_types(constraint_set)
+        of_workflow = frozenset(() if constraint_set.process is None else constraint_set.process.types)
+    notices = []
+    for name in sorted(ends - known - named):
+        if suggestion := did_you_mean(name, known - ends):
+            notices.append(f"the end event {name}{suggestion} is none of the event types {where}, {_NO_END}")
+        elif (similar := nearest(name, named - known - ends)) is not None:
+            notices.append(
+                f"the end event {name} is not among the types of the constraints and the workflow, which have "
+                f"{similar}; one of the two names is probably misspelt"
+            )
+    return notices + [
+        f"the type {name}{suggestion} of the {'workflow' if name in of_workflow else 'constraints'} is none of the "
+        f"event types {where}"
+        for name in sorted(named - known - ends)
+        if (suggestion := did_you_mean(name, known - named))
     ]
 
 

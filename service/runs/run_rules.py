@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from nfa import Pattern, PatternRefused, Prune, TraceEnds, attributes_by_types, build_query, key_notices
-from service.registering.strangers import misspelt_ends, strangers, types_of
+from service.registering.strangers import misspelt_types, strangers, types_of
 from service.runs.plan import RunPlan
 from service.runs.stream_run import stream_plan
 from shards import RoutedPattern, read_suppression, routed
@@ -86,10 +86,10 @@ class RunRules:
             )
 
     def event_notices(self, events: EventBatch) -> Iterator[str]:
-        """Yield notices about types, attributes and end events that no event has, and about comparisons."""
+        """Yield notices about types, also of constraints, and attributes that no event has, and about comparisons."""
         for pattern, notice in strangers(self.patterns, events):
             yield f"{pattern.name}: {notice.placed}"
-        yield from misspelt_ends(self.declaration, self.own, types_of(events), "in these events")
+        yield from misspelt_types(self.declaration, self.own, types_of(events), "in these events")
 
     @cached_property
     def _routed(self) -> Sequence[RoutedPattern]:

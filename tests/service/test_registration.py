@@ -9,6 +9,7 @@ from service import Intake, Registration
 from service.errors import PatternTooLong, StreamMissing, UnknownConstraints, UnknownPatternName, UnknownStream
 from service.registering import on_stream
 from service.registering.inspection import inspect_pattern
+from service.registering.strangers import OF_STREAM
 from service.stores import pattern_draft
 from streams import StreamDeclaration
 from tests.builders.registering import register_pattern
@@ -208,24 +209,57 @@ def test_types_that_a_stream_does_not_declare_are_refused(registration, event, m
 
 def test_an_end_event_like_a_known_type_is_warned_of(registration, stores, settings, clock):
     registration.change_stream("orders", {"end_events": ("Fnish", "Clsed", "Cancl", "Nothing", "Z")})
-    assert not registration.end_warnings("orders")
+    assert not registration.type_warnings("orders")
     report = registration.constraint_sets.upload("orders", ["exclusive(Finish, Cancelled)"])
-    text = "the end event Fnish (did you mean Finish?) is none of the event types of the stream"
-    assert f"{text}, so no transaction ends with it" in report.warnings
+    neither_occurs = (
+        "the end event Fnish is not among the types of the constraints and the workflow, which have Finish; one of the "
+        "two names is probably misspelt"
+    )
+    assert neither_occurs in report.warnings
     stores.registry.event_types.put("orders", "Closed", {}, 0)
     event = {"id": "1", "type": "Cancel", "time": 1, "data": {"order": {"id": "a"}}}
     assert Intake(stores.log, stores.registry, settings.limits, clock).ingest("orders", [event]).accepted == 1
-    assert [warning.partition(" is none")[0] for warning in registration.end_warnings("orders")] == [
-        "the end event Cancl (did you mean Cancel?)",
-        "the end event Clsed (did you mean Closed?)",
-        "the end event Fnish (did you mean Finish?)",
+    assert registration.type_warnings("orders") == [
+        *(
+            f"the end event {name} is none of the event types {OF_STREAM}, so no transaction ends with it"
+            for name in ("Cancl (did you mean Cancel?)", "Clsed (did you mean Closed?)")
+        ),
+        neither_occurs,
+        f"the type Cancelled (did you mean Cancel?) of the constraints is none of the event types {OF_STREAM}",
     ]
 
 
 def test_an_end_event_with_a_schema_is_not_warned_of_by_its_constraints(registration, stores):
     registration.change_stream("orders", {"end_events": ("Fnish",)})
     stores.registry.event_types.put("orders", "Fnish", {}, 0)
-    assert not registration.constraint_sets.upload("orders", ["exclusive(Finish, Cancelled)"]).warnings
+    (warning,) = registration.constraint_sets.upload("orders", ["exclusive(Finish, Cancelled)"]).warnings
+    assert warning.startswith("the type Finish (did you mean Fnish?) of the constraints is none")
+
+
+@pytest.mark.parametrize("document", [["exclusive(Open, Clsoe)"], {"end": ["Close"], "exclusive": [["Open", "Clsoe"]]}])
+def test_a_misspelt_type_of_constraints_is_named_instead_of_the_type_that_occurs(
+    registration, stores, settings, clock, document
+):
+    registration.change_stream("orders", {"end_events": ("Close",)})
+    events = [
+        {"id": name, "type": name, "time": 1, "data": {"order": {"id": "a"}}} for name in ("Open", "Close", "Other")
+    ]
+    assert Intake(stores.log, stores.registry, settings.limits, clock).ingest("orders", events).accepted == 3
+    report = registration.constraint_sets.upload("orders", document)
+    assert report.warnings == (
+        f"the type Clsoe (did you mean Close?) of the constraints is none of the event types {OF_STREAM}",
+    )
+    assert registration.type_warnings("orders") == [*report.warnings]
+
+
+def test_a_type_of_the_newest_events_is_not_warned_of_in_a_pattern(registration, stores, settings, clock):
+    registration.constraint_sets.upload("orders", ["prior(Opened, UseRemoteStock)"])
+    pattern = "PATTERN p EVENT SEQ(Opened o, UseLocalStock u)"
+    (warning,) = register_pattern(registration, "orders", pattern).warnings
+    assert "UseLocalStock (did you mean UseRemoteStock?)" in warning
+    event = {"id": "1", "type": "UseLocalStock", "time": 1, "data": {"order": {"id": "a"}}}
+    assert Intake(stores.log, stores.registry, settings.limits, clock).ingest("orders", [event]).accepted == 1
+    assert not register_pattern(registration, "orders", pattern).warnings
 
 
 def test_types_like_those_that_are_known_are_warned_of(registration, stores):

@@ -1,6 +1,7 @@
 """Workflows and the streams that follow them, on a real Redis."""
 
 from dataclasses import replace
+from typing import Any
 
 import orjson
 import pytest
@@ -21,6 +22,7 @@ from service.errors import (
 )
 from service.intake.posting import Intake
 from service.registering.joining import Derived
+from service.registering.strangers import OF_STREAM
 from service.registering.workflow_library import Marks, ModelUpload, WorkflowLibrary
 from service.runtime import open_stores
 from streams import ConstraintsOn, StreamDeclaration, decode_control
@@ -485,3 +487,14 @@ def test_no_version_is_stored_that_a_stream_which_begins_to_follow_meanwhile_can
         library.upload(upload_of(WIDE))
     assert library.workflow("order").record.version == 1
     assert current(registration).record.following.version == 1
+
+
+def test_a_type_of_a_model_like_an_end_event_that_occurs_is_warned_of(library, registration, stores, settings, clock):
+    events: list[dict[str, Any]] = [
+        {"id": name, "type": name, "time": 1, "key": "a", "data": {}} for name in ("Receive", "Close")
+    ]
+    assert Intake(stores.log, stores.registry, settings.limits, clock).ingest("orders", events).accepted == 2
+    library.upload(upload_of({"sequence": ["Receive", "Check", "Closed"]}, stream="orders"))
+    assert registration.constraint_sets.current("orders").warnings == (
+        f"the type Closed (did you mean Close?) of the workflow is none of the event types {OF_STREAM}",
+    )
