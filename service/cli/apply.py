@@ -30,6 +30,7 @@ from service.projects import (
     line_of,
     plan_project,
     read_project,
+    warnings_about,
 )
 from service.projects.operators import Operators
 from streams.compiling import JSON_LINES, compile_kernels
@@ -66,7 +67,8 @@ def apply(
     documents = read_project(folder)
     with calling(url, api_key) as client:
         project_plan = plan_project(client, documents, folder, is_pruned=prune)
-        tell_notices(_notices(project_plan, documents, folder))
+        notices = _notices(project_plan, documents, folder)
+        tell_notices(notices)
         if plan:
             _show(project_plan, is_json=is_json)
             if against:
@@ -75,6 +77,9 @@ def apply(
         if project_plan.deleted_streams and not yes:
             _confirm(project_plan.deleted_streams)
         apply_plan(client, project_plan, lambda change: _tell(change, is_json=is_json, is_made=True))
+        for change, warning in warnings_about(client, project_plan):
+            if warning not in notices.get(change.name, ()):
+                standard_error.warning(printable(f"{change.title}: {warning}"))
     if not is_json:
         _show_kept(project_plan)
     standard_error.print(

@@ -8,7 +8,7 @@ which the plan was made. Applying an exported project changes nothing, except th
 at a time gets a new version.
 """
 
-from service.projects.applying import apply_plan
+from service.projects.applying import apply_plan, warnings_about
 from service.projects.cases import (
     Case,
     Outcome,

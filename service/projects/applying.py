@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from http import HTTPStatus
 
 from service.client import ApiError, Client, ResourceChanged
@@ -34,6 +34,19 @@ def apply_plan(client: Client, plan: Plan, tell: Callable[[Change], None]) -> No
     deleted = {change.identity for change in work if change.action == "gone"}
     if deleted:
         note_ownership(client, owner.project, removed=deleted)
+
+
+def warnings_about(client: Client, plan: Plan) -> Iterator[tuple[Change, str]]:
+    """Yield the service's warnings about new and changed resources, each once, after the changes were made.
+
+    Answers to single changes are not used, because they may warn of names that later changes of the plan introduce.
+    """
+    seen = set[str]()
+    for change in plan.work:
+        for warning in () if change.wanted is None else change.kind.warnings(client, change.wanted):
+            if warning not in seen:
+                seen.add(warning)
+                yield change, warning
 
 
 def _make_all(client: Client, work: Sequence[Change], tell: Callable[[Change], None]) -> None:

@@ -122,6 +122,12 @@ class ResourceKind(ABC):
         """Return the request body with which ``put`` writes the resource."""
         return wanted.form
 
+    def warnings(self, client: Client, wanted: Wanted) -> Sequence[str]:
+        """Return the service's warnings about a resource that exists, such as about misspelt names."""
+        at = self.at(client, wanted.name)
+        tagged = None if at is None else client.find(at)
+        return () if tagged is None else tagged[0].get("warnings", ())
+
     def remove(self, client: Client, stored: StoredResource) -> None:
         """Delete a stored resource unless another caller has changed it since."""
         client.request("DELETE", stored.at, headers=condition(stored.tag))

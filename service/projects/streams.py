@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from constraints import parse_constraints, to_document
-from service.client import Client, condition, part
+from service.client import Client, ResourceChanged, condition, part
 from service.projects.documents import Document
 from service.projects.resources import Files, Form, ResourceKind, StoredResource, Wanted
 from shards import DOCUMENT_KINDS
@@ -66,6 +68,17 @@ class Streams(ResourceKind):
             return
         changes = {name: wanted.form.get(name, _USUAL[name]) for name in _CHANGEABLE}
         client.request("PATCH", stored.at, body=changes, headers=condition(stored.tag))
+
+    def warnings(self, client: Client, wanted: Wanted) -> Sequence[str]:
+        """Return warnings about end events. Only answers to changes have them, so no change is requested."""
+        stored = self.find(client, wanted.name)
+        if stored is None or not (ends := stored.form.get("end_events")):
+            return ()
+        warnings: Sequence[str] = ()
+        with suppress(ResourceChanged):
+            answer = client.request("PATCH", stored.at, body={"end_events": ends}, headers=condition(stored.tag))
+            warnings = answer["warnings"]
+        return warnings
 
     def cannot_change(self, stored: StoredResource, wanted: Form) -> str:
         """Return which members of the stream would change although they are fixed, as a message for the user.
@@ -148,6 +161,12 @@ class Workflows(ResourceKind):
         members = {"content" if name == "model" else name: value for name, value in wanted.form.items()}
         return {name: value for name, value in members.items() if value}
 
+    def warnings(self, client: Client, wanted: Wanted) -> Sequence[str]:
+        """Return warnings about a workflow, and about the constraint sets of the streams that follow it."""
+        answer = client.workflows.get(wanted.name)
+        of_streams = (client.constraints.get(follower["stream"])["warnings"] for follower in answer["streams"])
+        return [*answer["warnings"], *chain.from_iterable(of_streams)]
+
     def uses(self, client: Client, name: str, stored: StoredResource) -> list[tuple[str, str]]:
         """Return the streams that follow a workflow, as resources that prevent its deletion."""
         return [(Following.title, follower["stream"]) for follower in stored.answer["streams"]]
@@ -189,6 +208,10 @@ class Following(ResourceKind):
         """
         tag = "" if stored is None else stored.tag
         client.request("PUT", f"/streams/{part(wanted.name)}/workflow", body=wanted.form, headers=condition(tag))
+
+    def warnings(self, client: Client, wanted: Wanted) -> Sequence[str]:
+        """Return warnings about the constraint set of the stream."""
+        return client.constraints.get(wanted.name)["warnings"]
 
 
 class ConstraintSets(ResourceKind):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from threading import Lock
 from typing import Any
 
-from constraints import ConstraintSet
+from constraints import ConstraintSet, QueryCheck
 from nfa import (
     Pattern,
     PatternRefused,
@@ -145,8 +145,7 @@ class Registration:
         inspection = inspection or _inspected(on_stream)
         with self._lock:
             self._inspections[key] = inspection
-        warnings = pattern_warnings(on_stream, inspection.check)
-        return PatternReport(pattern=record, is_new=False, parsed=on_stream.pattern, warnings=warnings), inspection
+        return self._reported(record, on_stream, inspection.check, is_new=False), inspection
 
     def move_pattern(
         self, name: str, action: Action, condition: Condition = ANY, *, stops: bool = False
@@ -244,11 +243,15 @@ class Registration:
         self._derivations.check(pattern, declaration.name)
         on_stream.ends.check(pattern)
         on_stream.check.require_satisfiable()
+        return self._warnings(on_stream, on_stream.check, tables)
+
+    def _warnings(self, on_stream: OnStream, check: QueryCheck, tables: Tables) -> tuple[str, ...]:
+        pattern = on_stream.pattern
         return (
-            *pattern_warnings(on_stream, on_stream.check),
+            *pattern_warnings(on_stream, check),
             *(notice.placed for notice in key_notices(pattern, tables)),
             *self._unfollowed_types(pattern, on_stream),
-            *self._derivations.unfed_types(pattern, declaration),
+            *self._derivations.unfed_types(pattern, on_stream.rules.declaration),
         )
 
     def _unfollowed_types(self, pattern: Pattern, on_stream: OnStream) -> list[str]:
@@ -259,9 +262,12 @@ class Registration:
 
     def _check_rows(self, pattern: Pattern) -> Tables:
         """Check the tables whose rows a pattern reads one by one, and return them."""
-        tables = Tables() if pattern.rows is None else tables_for(self._stores, lookups_in(pattern))
+        tables = self._tables_of(pattern)
         require_rows(pattern, tables)
         return tables
+
+    def _tables_of(self, pattern: Pattern) -> Tables:
+        return Tables() if pattern.rows is None else tables_for(self._stores, lookups_in(pattern))
 
     def register(self, stream: str, pattern: Pattern, requested: OperatorDraft) -> PatternReport:
         """Register a pattern or its next version on a stream, under the name in its text.
@@ -289,14 +295,15 @@ class Registration:
         record, is_new = self._stores.registry.put_pattern(declaration.name, draft, self._clock.now_us())
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
 
-    def _resolving_nothing(self, suppression: Mapping[str, Any]) -> tuple[str, ...]:
+    def _resolving_nothing(self, suppression: Mapping[str, Any] | None) -> tuple[str, ...]:
         """Return a warning if the member ``resolves`` of a pattern can close no incidents.
 
         The pattern that it names may open none, or group them by another number of attributes.
         """
-        name, by = suppression.get("resolves"), suppression["by"]
-        if name is None:
+        name = None if suppression is None else suppression.get("resolves")
+        if suppression is None or name is None:
             return ()
+        by = suppression["by"]
         try:
             opens = self._stores.registry.pattern(name).body.get(SUPPRESSION) or {}
         except UnknownPatternName:
@@ -310,7 +317,17 @@ class Registration:
 
     def _report(self, record: RegisteredPattern, is_new: bool) -> PatternReport:
         on_stream = self._on_stream(record)
-        warnings = pattern_warnings(on_stream, on_stream.check)
+        return self._reported(record, on_stream, on_stream.check, is_new=is_new)
+
+    def _reported(
+        self, record: RegisteredPattern, on_stream: OnStream, check: QueryCheck, *, is_new: bool
+    ) -> PatternReport:
+        """Return the report on a stored pattern. The tables of a retired pattern may not exist any more."""
+        if record.state == "retired":
+            warnings = pattern_warnings(on_stream, check)
+        else:
+            warnings = self._warnings(on_stream, check, self._tables_of(on_stream.pattern))
+            warnings += self._resolving_nothing(record.body.get(SUPPRESSION))
         return PatternReport(pattern=record, is_new=is_new, parsed=on_stream.pattern, warnings=warnings)
 
     def _on_stream(self, record: RegisteredPattern) -> OnStream:
