@@ -126,6 +126,9 @@ class BacktestSummary(WireModel):
     variants: list[VariantModel]
     comparisons: list[ComparisonModel]
     alerts_kept: int = Field(description="Alerts that can be listed.")
+    warnings: list[str] = Field(
+        [], description="Names of the pattern that no event has; none if Spark read the events."
+    )
     read_s: float = Field(description="Seconds of wall clock for reading the events.")
     match_s: float = Field(description="Seconds of wall clock for matching them.")
 

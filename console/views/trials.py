@@ -113,7 +113,7 @@ async def show_backtest(page: Page) -> Response:
         title="Backtest",
         backtest=backtest,
         alerts=alerts[:_SHOWN],
-        warnings=await _reasons(page, backtest) if backtest["state"] == "done" else [],
+        warnings=[] if backtest["result"] is None else backtest["result"]["warnings"] or await _reasons(page, backtest),
         charted=len(alerts),
         kept=backtest["result"]["alerts_kept"] if backtest["result"] else 0,
         found_chart=histogram((alert["detected_at"] for alert in alerts if alert["change"] != "lost"), "matches"),

@@ -12,11 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pipeline  # loads Spark lazily, for large histories only
+from nfa import parse_pattern
 from pipeline import BacktestOptions, BacktestResult, History, InProcess, is_small, run_backtest
+from service.backtests.questions import Question
 from service.process import signals_held
+from service.runs.run_rules import RunRules
 from shards import EXERCISES, PatternKind, RoundPlan, run_exercises
+from streams import EventBatch
 from streams.compiling import JSON_LINES, CompileProgress, compile_kernels, progress_of
-from streams.readers import kind_of
+from streams.readers import kind_of, read_batch
 
 _SHARDS_PER_CORE = 4
 _LOCAL = re.compile(r"local\[(\d+)\]")
@@ -74,6 +78,20 @@ def run_job(
         return run_backtest(InProcess(), histories, plan, backtest_options, reports.progress)
     with _spark(use, exercises, reports) as context:
         return run_backtest(pipeline.InSpark(context), histories, plan, backtest_options, reports.progress)
+
+
+def event_notices(question: Question, history: History) -> Iterator[str]:
+    """Yield notices about names that no event of a history has. There are none if Spark reads the history."""
+    if not is_small({question.declaration.name: history}):
+        return
+    patterns = [parse_pattern(tried.text) for tried in question.patterns]
+    rules = RunRules(patterns=patterns, declaration=question.declaration, own=question.constraint_set)
+    yield from rules.event_notices(EventBatch.joined(batches_of(history)))
+
+
+def batches_of(history: History) -> list[EventBatch]:
+    """Read the events of a history, one batch for each file."""
+    return [read_batch(file, history.options) for file in history.files]
 
 
 @contextmanager

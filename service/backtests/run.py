@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from pipeline import BacktestOptions, BacktestResult, History, history_files
-from service.backtests.job import Reports, SparkUse, run_job
+from service.backtests.job import Reports, SparkUse, event_notices, run_job
 from service.backtests.plans import plan_of
 from service.backtests.questions import Question
 from service.backtests.reports import alerts_of, summary_document
@@ -40,17 +40,19 @@ class BacktestRun:
         backtest = store.get(backtest_id)
         try:
             with tempfile.TemporaryDirectory(prefix="forestall-history-") as scratch:
-                result = self._result(backtest, Path(scratch))
+                result, warnings = self._result(backtest, Path(scratch))
         except ForestallError as error:
             failure = {"code": error.code, "detail": error.message}
             now_us = self.clock.now_us()
             store.advance(backtest_id, ("running",), status="failed", error=failure, finished_us=now_us)
             return
         alerts = alerts_of(result, self.settings.limits.backtest_alerts_kept)
-        store.keep_result(backtest_id, {**summary_document(result), "alerts_kept": len(alerts)}, alerts)
+        kept = {"alerts_kept": len(alerts), "warnings": warnings}
+        store.keep_result(backtest_id, {**summary_document(result), **kept}, alerts)
         store.advance(backtest_id, ("running",), status="done", progress=1.0, finished_us=self.clock.now_us())
 
-    def _result(self, backtest: Backtest, scratch: Path) -> BacktestResult:
+    def _result(self, backtest: Backtest, scratch: Path) -> tuple[BacktestResult, list[str]]:
+        """Run a backtest, and return its result with warnings about names that no event has."""
         question = Question.from_document(backtest.question)
         if backtest.path is None:
             history, question = self._of_log(backtest, question, scratch)
@@ -69,9 +71,9 @@ class BacktestRun:
             shards = parts if history.changes else -(-shards // parts) * parts
         options = BacktestOptions(shards=shards, limit=self.settings.limits.backtest_alerts_kept)
         histories = {question.declaration.name: history}
-        return run_job(
-            histories, plan_of(question), use, options, Reports(progress=_ProgressReporter(self.stores, backtest.id))
-        )
+        reports = Reports(progress=_ProgressReporter(self.stores, backtest.id))
+        result = run_job(histories, plan_of(question), use, options, reports)
+        return result, list(event_notices(question, history))
 
     def _of_log(self, backtest: Backtest, question: Question, scratch: Path) -> tuple[History, Question]:
         """Export a stream's events from the log to files in ``scratch``, and return their history and the question.

@@ -18,7 +18,7 @@ from rich.table import Table
 from constraints import ConstraintSet
 from nfa import Prune, describe_pattern, parse_pattern
 from pipeline import BacktestOptions, BacktestResult, History, history_files, is_small
-from service.backtests.job import Reports, SparkUse, run_job, with_output
+from service.backtests.job import Reports, SparkUse, batches_of, event_notices, run_job, with_output
 from service.backtests.plans import AGAINST, TESTED, plan_of
 from service.backtests.questions import Question, TriedPattern, ends_in
 from service.backtests.reports import COUNTED, LISTED, differences_of, rows_of, summary_document
@@ -47,12 +47,11 @@ from service.errors import FileUnreadable
 from service.projects import SUSPENSIONS, LocalProject, Results, read_project
 from service.registering.reports import joined_with
 from service.runs import RunPlan, measured_of, numbers_of, results_of, row_text, unkeyed_of, waiting_of
-from service.runs.run_rules import RunRules, constraint_notices, pattern_notices
+from service.runs.run_rules import constraint_notices, pattern_notices
 from service.runs.stream_report import WorkflowUse
 from service.settings import load_settings
 from shards import RESULT_KINDS, OperatorSuspended, RoundPlan, likeness, read_suppression, routed
-from streams import EventBatch, KeyForm, LatenessChange, StreamDeclaration
-from streams.readers import read_batch
+from streams import KeyForm, LatenessChange, StreamDeclaration
 from streams.readers import reading_of as reading_of_stream
 
 _STREAM = "backtest"
@@ -137,7 +136,8 @@ def backtest(
     _check(question)
     histories = {_STREAM: _history(context.params, key_form, stream)}
     result = _result(histories, plan_of(question), cores, limit, output)
-    _tell_strangers(question, histories)
+    for notice in event_notices(question, histories[_STREAM]):
+        standard_error.notice(notice)
     _report(result, use, limit, output, is_json=is_json)
 
 
@@ -201,7 +201,7 @@ def _notices(project: LocalProject, histories: Mapping[str, History], result: Ba
     unkeyed = unkeyed_of(project.plan, _counts(result))
     if not is_small(histories):  # Spark has read the events
         return merged(project.notices, unkeyed)
-    events = {name: _batches_of(history) for name, history in histories.items()}
+    events = {name: batches_of(history) for name, history in histories.items()}
     return merged(project.notices, unkeyed, project.event_notices(events))
 
 
@@ -301,20 +301,6 @@ def _check(question: Question) -> None:
         standard_error.notice(notice)
     for notice in () if question.constraint_set is None else constraint_notices(patterns, question.constraint_set):
         standard_error.notice(notice)
-
-
-def _tell_strangers(question: Question, histories: Mapping[str, History]) -> None:
-    """Print notices about names that no event has, unless Spark has read the events."""
-    if not is_small(histories):
-        return
-    patterns = [parse_pattern(tried.text) for tried in question.patterns]
-    rules = RunRules(patterns=patterns, declaration=question.declaration, own=question.constraint_set)
-    for notice in rules.event_notices(EventBatch.joined(_batches_of(histories[_STREAM]))):
-        standard_error.notice(notice)
-
-
-def _batches_of(history: History) -> list[EventBatch]:
-    return [read_batch(file, history.options) for file in history.files]
 
 
 def _with_ends(

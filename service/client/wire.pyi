@@ -155,6 +155,7 @@ class BacktestSummary(TypedDict):
     variants: list[VariantModel]
     comparisons: list[ComparisonModel]
     alerts_kept: int
+    warnings: NotRequired[list[str]]
     read_s: float
     match_s: float
 

@@ -47,7 +47,14 @@ def test_a_backtest_that_is_done_shows_its_result_and_alerts_in_pages(orders, as
     ratios = {"peak_held_ratio": 0.5, "peak_state_bytes_ratio": None, "busy_ratio": 1.0}
     comparison = {"with": "against", "added": 1, "lost": 2, "same": 3, "unlisted": 0, **ratios}
     times = {"first_time": None, "last_time": None, "read_s": 1.0, "match_s": 2.0}
-    summary = {"events": 9, "variants": [variant], "comparisons": [comparison], "alerts_kept": 3, **times}
+    summary = {
+        "events": 9,
+        "variants": [variant],
+        "comparisons": [comparison],
+        "alerts_kept": 3,
+        "warnings": ["w"],
+        **times,
+    }
     time = "2026-01-01T00:00:00Z"
     alert = {"id": "x", "pattern": "p", "version": 1, "key": "k", "start": time, "end": time, "detected_at": time}
     alert |= {"change": "added", "compared_with": ["against"], "bindings": {"a": ["e1"]}, "returns": {}, "why": "so"}

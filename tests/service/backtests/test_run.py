@@ -121,6 +121,7 @@ def test_a_folder_and_the_log_give_the_alerts_of_the_command(stores, served, clo
     by_log = library.ask(BacktestDraft(stream="orders", pattern=PatternChoice(text=TEXT))).id
     (folder, summary), (log, of_log) = run_to_end(stores, library, clock, by_folder, by_log)
 
+    assert summary["warnings"] == of_log["warnings"] == []
     assert (folder.status, folder.error, folder.progress) == ("done", None, 1.0)
     assert (log.status, log.error) == ("done", None)
     assert (summary["events"], of_log["events"]) == (len(events), len(events))
@@ -131,6 +132,25 @@ def test_a_folder_and_the_log_give_the_alerts_of_the_command(stores, served, clo
     assert (changes["with"], changes["lost"]) == ("against", 0)
     assert changes["added"] == len(added) == len(expected(TEXT, is_open=False)) - len(expected(OLD, is_open=False)) > 0
     assert (pruning["with"], pruning["added"]) == ("no_prune", 0)
+
+
+@pytest.mark.parametrize("path", [None, "one.jsonl"])
+def test_names_that_no_event_has_are_warnings_of_the_result(stores, served, clock, path):
+    declare(stores)
+    events = events_of()
+    write_lines(served.backtest_dir / "one.jsonl", events)
+    batch = EventBatch.from_events(events)
+    stores.log.append_events(
+        Submission(stream="orders", batch=batch, dead_letters=(), answer={}, fingerprint="f", token="t")
+    )
+    library = BacktestLibrary(stores, served, clock)
+    pattern = PatternChoice(text="PATTERN p EVENT SEQ(A a [w > 2], NOT Unknown)")
+    name = library.ask(BacktestDraft(stream="orders", pattern=pattern, path=path)).id
+    ((_, summary),) = run_to_end(stores, library, clock, name)
+    assert [warning.partition(", so")[0] for warning in summary["warnings"]] == [
+        "p: line 1, column 38: Unknown is none of the event types in these events",
+        "p: line 1, column 26: no event of the type A has w",
+    ]
 
 
 def test_a_file_that_cannot_be_read_is_told(stores, served, clock):
