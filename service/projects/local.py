@@ -20,7 +20,7 @@ from service.projects.resources import Form, Wanted
 from service.projects.streams import ConstraintSets, Following, Streams, Workflows
 from service.projects.tables import Calendars, ReferenceTables, table_of
 from service.registering.joining import Derived, effective_set
-from service.registering.strangers import constrained_types, misspelt_types, strangers, types_of
+from service.registering.strangers import constrained_types, misspelt_types, strangers, types_of, unfed_types
 from service.runs import EVENTS, InlineRun, Results, RunPlan
 from shards import (
     KINDS_BY_NAME,
@@ -214,15 +214,26 @@ class _Reading:
             tables=self._tables,
         )
         notices = {operator.name: sentences for operator in operators if (sentences := self._notices(operator, sets))}
-        notices |= self._of_patterns([pattern.pattern for each in patterns.values() for pattern, _ in each])
+        notices |= self._of_patterns(patterns)
         return LocalProject(plan=plan, notices=notices)
 
-    def _of_patterns(self, patterns: Sequence[Pattern]) -> dict[str, list[str]]:
+    def _of_patterns(self, patterns: Mapping[str, Sequence[tuple[RoutedPattern, bool]]]) -> dict[str, list[str]]:
         by_pattern: dict[str, list[str]] = {}
-        for pattern in patterns:
-            for notice in (*null_notices(pattern), *key_notices(pattern, self._tables)):
-                by_pattern.setdefault(pattern.name, []).append(notice.placed)
+        for stream, routed_patterns in patterns.items():
+            producers = self._producers(stream)
+            for pattern in (routed_pattern.pattern for routed_pattern, _ in routed_patterns):
+                unfed = unfed_types(pattern, stream, producers) if producers else ()
+                for notice in (*null_notices(pattern), *key_notices(pattern, self._tables), *unfed):
+                    by_pattern.setdefault(pattern.name, []).append(notice.placed)
         return by_pattern
+
+    def _producers(self, stream: str) -> list[Pattern]:
+        """Return the patterns with INTO that feed a stream, or none if another kind of operator feeds it, too."""
+        feeders = [(cast("Operators", resource.kind).kind, resource) for resource in self._of(Operators)]
+        feeding = [(kind, resource) for kind, resource in feeders if resource.feeds == stream]
+        if any(kind.name != PatternKind.name for kind, _ in feeding):
+            return []
+        return [parse_pattern(resource.form["text"]) for _, resource in feeding]
 
     def _notices(self, operator: Definition, sets: Mapping[str, ConstraintSet]) -> Sequence[str]:
         kind = KINDS_BY_NAME[operator.kind]

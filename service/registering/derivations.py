@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-from nfa import Pattern, parse_pattern, unknown_types
+from nfa import Pattern, parse_pattern
 from service.errors import DerivationRefused, StreamInUse, StreamNotDerived, UnknownStream
+from service.registering.strangers import type_made, unfed_types
 from service.runtime import Stores
-from service.stores import ANY, OperatorDraft, OperatorPart, RegisteredPattern, Registry, StreamUse
+from service.stores import ANY, OperatorDraft, OperatorPart, Registry, StreamUse
 from shards import Feed, Feeds, OperatorRefused, require_final
-from streams import RETRACTED, ControlRecordError, Definition, StreamDeclaration
+from streams import ControlRecordError, Definition, StreamDeclaration
 
 
 def uses_of(registry: Registry, stream: str) -> list[StreamUse]:
@@ -56,7 +57,7 @@ class Derivations:
                 "stream, which is declared by this registration",
                 stream=target.name,
             )
-        if target is not None and target.event_types and (event_type := type_of(pattern)) not in target.event_types:
+        if target is not None and target.event_types and (event_type := type_made(pattern)) not in target.event_types:
             raise DerivationRefused(
                 f"INTO {target.name}: {event_type} is none of the event types that the stream declares; add TYPE with "
                 f"one of {', '.join(target.event_types)}",
@@ -136,10 +137,8 @@ class Derivations:
             return [
                 f"nothing feeds the derived stream {declaration.name!r} yet: no pattern has INTO {declaration.name}"
             ]
-        types = types_made(producers)
-        return [
-            warning.placed for warning in unknown_types(pattern, types, f"that patterns make for {declaration.name!r}")
-        ]
+        made_by = [parse_pattern(producer.text) for producer in producers]
+        return [warning.placed for warning in unfed_types(pattern, declaration.name, made_by)]
 
     def _feeds(self, identity: tuple[str, str]) -> Feeds:
         """Return the feeds of all operators except the operator with this kind and name and its inner operators."""
@@ -149,15 +148,3 @@ class Derivations:
         excluded = {identity, *((feeder.kind, feeder.name) for operator in operators for feeder in operator.feeders)}
         feeders = [part for part in self._registry.feeders() if (part.kind, part.name) not in excluded]
         return Feeds({(part.stream, part.key, part.kind, part.name): (Feed(stream=part.into),) for part in feeders})
-
-
-def type_of(pattern: Pattern) -> str:
-    """Return the type of the events that a pattern with INTO makes."""
-    assert pattern.into is not None, "asked of patterns with INTO"
-    return pattern.into.event_type or pattern.name
-
-
-def types_made(producers: Collection[RegisteredPattern]) -> list[str]:
-    """Return the types of the events that patterns with INTO make. The types of their retractions are included."""
-    types = [type_of(parse_pattern(pattern.text)) for pattern in producers]
-    return list(dict.fromkeys([*types, *(name + RETRACTED for name in types)]))

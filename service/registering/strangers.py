@@ -24,7 +24,7 @@ from nfa import (
     incomparable,
     unknown_types,
 )
-from streams import EventBatch, StreamDeclaration, did_you_mean, inner_value, is_element, listed, nearest
+from streams import RETRACTED, EventBatch, StreamDeclaration, did_you_mean, inner_value, is_element, listed, nearest
 
 if TYPE_CHECKING:
     from constraints import ConstraintSet  # slow to import, and not needed by commands without constraints
@@ -163,6 +163,23 @@ def unfollowed_types(pattern: Pattern, constraint_set: ConstraintSet, further_ty
         for notice in unknown_types(pattern, known_types, source, has_others=True)
         if known_types and (letters or "did you mean" in notice.message)
     ]
+
+
+def unfed_types(pattern: Pattern, stream: str, producers: Collection[Pattern]) -> list[Notice]:
+    """Return notices about types of a pattern that none of the patterns with INTO that feed its stream makes."""
+    return unknown_types(pattern, types_made(producers), f"that patterns make for {stream!r}")
+
+
+def types_made(producers: Collection[Pattern]) -> list[str]:
+    """Return the types of the events that patterns with INTO make. The types of their retractions are included."""
+    types = [type_made(pattern) for pattern in producers]
+    return list(dict.fromkeys([*types, *(name + RETRACTED for name in types)]))
+
+
+def type_made(pattern: Pattern) -> str:
+    """Return the type of the events that a pattern with INTO makes."""
+    assert pattern.into is not None, "asked of patterns with INTO"
+    return pattern.into.event_type or pattern.name
 
 
 def _followed_types(constraint_set: ConstraintSet) -> frozenset[str]:

@@ -86,6 +86,22 @@ def test_types_that_the_project_knows_and_events_of_derived_streams_are_no_notic
         assert (status, notices_of(err)) == (0, [])
 
 
+@pytest.mark.parametrize("is_fed_by_an_aggregate", [False, True])
+def test_a_type_that_no_pattern_makes_for_a_derived_stream_is_noticed(call, project, is_fed_by_an_aggregate):
+    text = documents(STREAM, q="Login a INTO d TYPE paid") + PATTERN.replace("NAME", "o").replace(
+        "TEXT", "SEQ(paidd x, NOT paid)"
+    ).replace("stream: s", "stream: d")
+    if is_fed_by_an_aggregate:
+        text += "---\n{kind: aggregate, name: d, of: s, by: [key], values: {n: count()}, window: 1 h}\n"
+    for command in (("run",), ("backtest", "--project")):
+        status, _, err = call(*command, *project(text))
+        notice = (
+            "notice: o: line 1, column 21: paidd (did you mean paid?) is none of the event types that patterns make "
+            "for 'd', so this can never match"
+        )
+        assert (status, notices_of(err)) == (0, [] if is_fed_by_an_aggregate else [notice]), err
+
+
 def test_a_misspelt_end_event_of_a_stream_is_noticed(call, project):
     stream = "{kind: stream, name: s, key: data.k, end_events: [Logn, Logout]}\n"
     words = project(documents(stream, p="Login a"))
