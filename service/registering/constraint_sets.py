@@ -224,12 +224,23 @@ class ConstraintSets:
     def _report(self, record: RegisteredConstraints, *, is_new: bool) -> ConstraintReport:
         rules = StreamRules(declaration=self._stores.registry.stream(record.stream), document=record.document)
         patterns = [pattern for pattern in self._stores.registry.patterns(record.stream) if pattern.state != "retired"]
+        types = known_types(self._stores, record.stream)
         return ConstraintReport(
             record=record,
             is_new=is_new,
             constraint_set=rules.constraint_set,
-            warnings=constraint_warnings(rules, patterns, known_types(self._stores, record.stream)),
+            warnings=constraint_warnings(rules, patterns, types, self._dropped_types(record.following)),
         )
+
+    def _dropped_types(self, following: Following | None) -> frozenset[str]:
+        """Return the types of a followed workflow that its version before has, and the followed version lacks."""
+        if following is None or following.version == 1:
+            return frozenset()
+        before, after = (
+            self._stores.workflows.followed(following.workflow, version).summary.events
+            for version in (following.version - 1, following.version)
+        )
+        return frozenset(before).difference(after)
 
 
 def _following(registered: RegisteredConstraints | None, derived: Derived, mode: FollowMode | None) -> _Parts:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from constraints import ConstraintSet, QueryCheck, check_set
-from nfa import MAX_REASONED, Pattern, PatternRefused, is_coarse, parse_pattern, unknown_types
+from nfa import MAX_REASONED, Pattern, PatternRefused, all_types_of, is_coarse, parse_pattern, unknown_types
 from service.registering.inspection import is_explained
 from service.registering.on_stream import OnStream, StreamRules
 from service.registering.strangers import OF_STREAM, misspelt_types
@@ -78,12 +78,16 @@ def undeclared_ends(source: str, constraint_set: ConstraintSet, declaration: Str
 
 
 def constraint_warnings(
-    rules: StreamRules, patterns: Sequence[RegisteredPattern], known_types: Collection[str]
+    rules: StreamRules,
+    patterns: Sequence[RegisteredPattern],
+    known_types: Collection[str],
+    dropped_types: frozenset[str] = frozenset(),
 ) -> tuple[str, ...]:
     """Return warnings about a constraint set, and about registered patterns that can never match under the set.
 
     There are also warnings about patterns that would wait forever for the end of a trace, and about types that are
-    probably misspelt. ``known_types`` are those of the stream's schemas and newest events.
+    probably misspelt. ``known_types`` are those of the stream's schemas and newest events. ``dropped_types`` are those
+    that the workflow had in its version before.
     """
     warnings, endless = [warning.text for warning in check_set(rules.constraint_set)], []
     for pattern in patterns:
@@ -91,6 +95,11 @@ def constraint_warnings(
         if pattern.is_guarded and not on_stream.routed.route and not on_stream.check.is_satisfiable:
             reasons = "; ".join(dict.fromkeys(term.text for term in on_stream.check.dead))
             warnings.append(f"the pattern {pattern.name} stays registered and can no longer match: {reasons}")
+        else:
+            of_pattern = all_types_of(on_stream.pattern)
+            where = "of the current version of the stream's workflow"
+            dropped = unknown_types(on_stream.pattern, of_pattern - dropped_types, where, (), has_others=True)
+            warnings += [f"the pattern {pattern.name} stays registered; {notice.placed}" for notice in dropped]
         try:
             on_stream.ends.check(on_stream.pattern)
         except PatternRefused as refusal:

@@ -448,6 +448,23 @@ def test_types_that_a_followed_workflow_does_not_have_are_warned_of(library, reg
     ]
 
 
+def test_patterns_on_types_that_the_next_version_of_a_workflow_lacks_are_warned_of(
+    library, registration, stores, settings, clock
+):
+    library.upload(upload_of(LONGER, stream="orders"))
+    register_pattern(registration, "orders", "PATTERN paid EVENT SEQ(Check c, Pay p, Ship s)", is_guarded=False)
+    register_pattern(registration, "orders", "PATTERN unheard EVENT SEQ(Receive r, Unheard u)")
+    event = {"id": "1", "type": "Pay", "time": 1, "key": "a", "data": {}}
+    assert Intake(stores.log, stores.registry, settings.limits, clock).ingest("orders", [event]).accepted == 1
+    assert not current(registration).warnings
+    library.upload(upload_of(ORDER))
+    (warning,) = current(registration).warnings
+    assert warning == (
+        "the pattern paid stays registered; line 1, column 33: Pay is none of the event types of the current version "
+        "of the stream's workflow, so this can never match unless events of other types occur"
+    )
+
+
 def test_no_stream_follows_a_workflow_that_is_deleted_meanwhile(library, registration, stores, monkeypatch):
     library.upload(upload_of())
     during_commit(monkeypatch, lambda: library.delete("order"))
