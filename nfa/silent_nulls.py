@@ -8,14 +8,30 @@ from nfa.functions.table import FUNCTIONS, word_of
 from nfa.language.description import describe_expression
 from nfa.language.kinds import null_comparisons
 from nfa.language.scope import all_atoms_of
+from nfa.language.strangers import all_types_of
 from nfa.language.stream_checks import Notice
-from nfa.syntax import Attribute, Call, Comparison, Each, Expression, Pattern, attributes_of, calls_of, subexpressions
+from nfa.language.words import quoted
+from nfa.syntax import (
+    Attribute,
+    Call,
+    Comparison,
+    Each,
+    Expression,
+    Pattern,
+    atoms_of,
+    attributes_of,
+    calls_of,
+    subexpressions,
+)
+from streams import nearest
 
 _TIME, _TYPE = ("time",), ("type",)
+_SHORT = 2  # letters of names that are similar to many others
 
 
 def null_notices(pattern: Pattern) -> Iterator[Notice]:
     """Yield a warning for each name that probably means something else, and for each comparison that is always null."""
+    yield from _unknown_aliases(pattern)
     steps = [(atom.condition, atom.alias) for atom, _ in all_atoms_of(pattern.event)]
     others = [(clause, "a") for clause in (pattern.where, *(column.expression for column in pattern.returns))]
     for expression, alias in (*steps, *others):
@@ -26,6 +42,27 @@ def null_notices(pattern: Pattern) -> Iterator[Notice]:
                 yield from _of_comparison(part, alias)
             for sentence, position in null_comparisons(expression):
                 yield Notice("incomparable", sentence, position)
+
+
+def _unknown_aliases(pattern: Pattern) -> Iterator[Notice]:
+    """Yield a warning for each name before a dot in brackets that is probably meant as an alias, but is none.
+
+    The condition is valid, because a name that is no alias is an attribute, such as ``customer`` in ``customer.name``.
+    So only a single letter, an event type of the pattern, and a name that is similar to an alias are reported.
+    """
+    aliases = {atom.alias for atom in atoms_of(pattern.event)}
+    types, long_aliases = all_types_of(pattern), {alias for alias in aliases if len(alias) > _SHORT}
+    for condition in (atom.condition for atom, _ in all_atoms_of(pattern.event) if atom.condition is not None):
+        for attribute in attributes_of(condition):
+            name, *rest = attribute.path or ("",)
+            is_similar = len(name) > _SHORT and nearest(name, long_aliases) is not None
+            if attribute.of is None and rest and (len(name) == 1 or name in types or is_similar):
+                yield Notice(
+                    "no-alias",
+                    f"{name} is not an alias that is known here, so {'.'.join(attribute.path)} is an attribute of the "
+                    f"event; aliases of steps are {', '.join(sorted(map(quoted, aliases)))}",
+                    attribute.position,
+                )
 
 
 def _of_call(call: Call, alias: str) -> Iterator[Notice]:

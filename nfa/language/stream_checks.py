@@ -36,8 +36,8 @@ class Notice:
 
     Attributes:
         code: ``unbounded-repetition``, ``unbounded-work``, ``no-within``, ``no-trace-end``, ``where-of-one-step``,
-            ``constant-key``, ``unknown-type``, ``unknown-attribute``, ``every-row``, ``own-member``, ``element-path``,
-            ``bare-text``, ``list-member``, ``text-key`` or ``incomparable``.
+            ``constant-key``, ``unknown-type``, ``unknown-attribute``, ``every-row``, ``own-member``, ``no-alias``,
+            ``element-path``, ``bare-text``, ``list-member``, ``text-key`` or ``incomparable``.
     """
 
     code: str

@@ -38,6 +38,14 @@ def warned(text):
         ("SEQ(A{2} a, B b) WHERE count(a) > '1'", "incomparable", 40, "; write 1 without quotes"),
         ("SEQ(A{2} a, B b [sum(a.v) = 'x'])", "incomparable", 34, "; compare values of one kind"),
         ("A a [v * 2 > '10']", "incomparable", 22, "v * 2 is a number, and '10' a text"),
+        (
+            "Order o [q.amount > 3]",
+            "no-alias",
+            26,
+            "q is not an alias that is known here, so q.amount is an attribute of the",
+        ),
+        ("SEQ(Order o, Cancel c [Order.v > 3])", "no-alias", 40, "aliases of steps are c, o"),
+        ("SEQ(Order order, NOT Cancel [odrer.v > 3])", "no-alias", 46, "odrer is not an alias"),
         ("A a [any(cart.items, cart.items.price > 3)]", "element-path", 38, "have no cart.items.price; write price"),
     ],
 )
@@ -53,10 +61,12 @@ def test_a_likely_mistake_is_a_warning(text, code, place, message):
     [
         "A a [hour(time(a)) = 3 AND hour(created) = 4]",
         "A a [type(a) = 'Order' AND customer = 'John' AND name = `first name`]",
-        "A a [TotalPrice = NetPrice AND a.b = c.D]",
+        "A a [TotalPrice = NetPrice AND a.b = cart.D]",
         "SEQ(A a, B b [customer = a.Customer])",
         "A a [key = '5' AND `key` = 5 AND id(a) IN ('a', 'b') AND type(a) != NULL AND coalesce(key, 5) = 5]",
         "SEQ(A{2} a, B b [count(a) > 1 AND min(a.v) = 'x' AND sum(a.v) > 1.5])",
+        "SEQ(A a, B b [event.v > 3 AND ip.country = 'x' AND customer.b = `a b`.c AND v = 1])",
+        "A a [any(items, q.price > 3)]",
         "A a [any(items, price > 3 AND item.price > 3) AND sum(items, price) > 9]",
     ],
 )
