@@ -119,7 +119,7 @@ def pattern_warnings(on_stream: OnStream, check: QueryCheck) -> tuple[str, ...]:
     pattern, routed, declaration = on_stream.pattern, on_stream.routed, on_stream.rules.declaration
     finer = ", ".join(routed.finer)
     return (
-        *(f"one alternative of the pattern can never match: {term.text}" for term in check.dead),
+        *_impossible(check),
         *_undeclared_types(pattern, declaration),
         *(
             []
@@ -132,6 +132,13 @@ def pattern_warnings(on_stream: OnStream, check: QueryCheck) -> tuple[str, ...]:
         *([_routed(routed.route, declaration)] if routed.route else []),
         *_mistaken_names(routed),
     )
+
+
+def _impossible(check: QueryCheck) -> list[str]:
+    reasons = list(dict.fromkeys(term.text for term in check.dead))
+    if not check.is_satisfiable:
+        return [f"the pattern can never match: {'; '.join(reasons)}"]
+    return [f"one alternative of the pattern can never match: {reason}" for reason in reasons]
 
 
 def _routed(route: str, declaration: StreamDeclaration) -> str:

@@ -313,7 +313,9 @@ def test_a_pattern_that_new_constraints_make_impossible_stays_with_a_warning(reg
     (warning,) = report.warnings
     assert "p stays registered" in warning
     assert "exclusive(A, B)" in warning
-    assert registration.pattern("p")[0].pattern.is_active
+    report_on_pattern, _ = registration.pattern("p")
+    assert report_on_pattern.pattern.is_active
+    assert [warning.partition(":")[0] for warning in report_on_pattern.warnings] == ["the pattern can never match"]
     assert registration.constraint_sets.current("orders").warnings == report.warnings
 
 
