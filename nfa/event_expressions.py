@@ -28,10 +28,13 @@ from nfa.syntax import (
     Call,
     Comparison,
     Expression,
+    InList,
     Literal,
+    Path,
     Scalar,
     attributes_of,
     calls_of,
+    subexpressions,
 )
 from streams import EventBatch
 from streams.tables import Lookup, Tables
@@ -53,9 +56,27 @@ class EventExpression:
     _expression: Expression
 
     @property
+    def paths(self) -> tuple[Path, ...]:
+        """The paths of the attributes that the expression reads, without duplicates."""
+        return tuple({attribute.path: None for attribute in attributes_of(self._expression) if attribute.path})
+
+    @property
     def names(self) -> frozenset[str]:
         """The paths of the attributes that the expression reads, as text with dots between the names."""
-        return frozenset(".".join(attribute.path) for attribute in attributes_of(self._expression) if attribute.path)
+        return frozenset(map(".".join, self.paths))
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The event types with which the expression compares ``type``, without duplicates."""
+        compared: list[Expression] = []
+        for part in subexpressions(self._expression):
+            match part:
+                case Comparison(left=Call("type"), right=other) | Comparison(left=other, right=Call("type")):
+                    compared.append(other)
+                case InList(operand=Call("type"), values=values):
+                    compared += values
+        values_of = (part.value for part in compared if isinstance(part, Literal))
+        return tuple(dict.fromkeys(value for value in values_of if isinstance(value, str)))
 
     @property
     def lookups(self) -> frozenset[Lookup]:

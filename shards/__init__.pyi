@@ -59,6 +59,7 @@ from .operators import (
     DocumentKind as DocumentKind,
     Kind as Kind,
     Likeness as Likeness,
+    NameRead as NameRead,
     Observation as Observation,
     Origin as Origin,
     Output as Output,

@@ -116,6 +116,22 @@ Decided: TypeAlias = tuple[int, Mapping[str, Any]]
 """A decision: its time in microseconds UTC, and the members of its control record."""
 
 
+class NameRead(NamedTuple):
+    """The names that one member of an operator's document reads: event types of a stream, or the path of an attribute.
+
+    Attributes:
+        field: The member of the document, in words.
+        types: The event types that the member names. With a path: the types of the events that have the attribute, or
+            empty for events of any type.
+        path: The path of the attribute. Empty if the member names event types.
+    """
+
+    field: str
+    stream: str
+    types: tuple[str, ...]
+    path: tuple[str, ...] = ()
+
+
 class Output:
     """The output of a host for a batch or for an advance of time: results, and events for derived streams.
 
@@ -562,6 +578,13 @@ class DocumentKind(Kind):
         """Return sentences about members that are valid but probably a mistake, such as a member without effect.
 
         ``has_constraints`` returns whether a stream follows a workflow or has constraints.
+        """
+        return ()
+
+    def names_read(self, definition: Definition) -> Iterable[NameRead]:
+        """Return the event types and attributes that an operator reads of its streams, for notices about misspellings.
+
+        Patterns return none, because their notices have positions in the text (``nfa.unknown_types``).
         """
         return ()
 

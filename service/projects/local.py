@@ -20,12 +20,20 @@ from service.projects.resources import Form, Wanted
 from service.projects.streams import ConstraintSets, Following, Streams, Workflows
 from service.projects.tables import Calendars, ReferenceTables, table_of
 from service.registering.joining import Derived, effective_set
-from service.registering.strangers import constrained_types, misspelt_types, strangers, types_of, unfed_types
+from service.registering.strangers import (
+    constrained_types,
+    misspelt_types,
+    strange_names,
+    strangers,
+    types_of,
+    unfed_types,
+)
 from service.runs import EVENTS, InlineRun, Results, RunPlan
 from shards import (
     KINDS_BY_NAME,
     SUPPRESSION,
     DocumentKind,
+    NameRead,
     PatternKind,
     RoundPlan,
     RoutedPattern,
@@ -47,7 +55,7 @@ from streams.tables import Tables, require_lookup
 from workflows import ReadOptions, compile_workflow, read_model
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LocalProject:
     """A project that runs in this process. ``plan`` has the active operators, including internal ones.
 
@@ -109,7 +117,7 @@ class LocalProject:
     def event_notices(
         self, events: Mapping[str, Sequence[EventBatch]], *, is_example: bool = False
     ) -> dict[str, list[str]]:
-        """Return warnings, by pattern or stream, about names and comparisons that do not fit the given events.
+        """Return warnings, by operator or stream, about names and comparisons that do not fit the given events.
 
         A name is reported if no event of the stream has it. A comparison is reported if it is null for some events.
         Types are not checked on derived streams. If ``is_example``, the events are a small example. Then a missing name
@@ -123,21 +131,35 @@ class LocalProject:
             for pattern, notice in notices:
                 by_pattern.setdefault(pattern.name, []).append(notice.placed)
             constraint_set, types = self.plan.sets[name], types_of(batch)
+            for operator, names_read in self._names_read.get(name, {}).items():
+                sentences = strange_names(names_read, batch, further_types=further_types, is_example=is_example)
+                if sentences:
+                    by_pattern.setdefault(operator, []).extend(sentences)
             if misspelt := misspelt_types(self.streams[name], constraint_set, types, "in these events"):
                 by_pattern.setdefault(name, []).extend(misspelt)
         return by_pattern
 
     def derived_events(self, results: Results) -> dict[str, list[EventBatch]]:
-        """Return the events of derived streams among the results, by stream. Streams without patterns are left out."""
+        """Return the events of derived streams among the results, by stream, without streams that nothing reads."""
         events: dict[str, list[Event]] = {}
         for body in results[EVENTS]:
-            if not self.plan.patterns[body["stream"]]:
+            if not self.plan.patterns[body["stream"]] and body["stream"] not in self._names_read:
                 continue
             event = Event(
                 id=body["id"], type=body["type"], time_us=parse_time(body["time"]), key=body["key"], data=body["data"]
             )
             events.setdefault(body["stream"], []).append(event)
         return {name: [EventBatch.from_events(stream_events)] for name, stream_events in events.items()}
+
+    @cached_property
+    def _names_read(self) -> Mapping[str, Mapping[str, Sequence[NameRead]]]:
+        """The names that documents of operators read, by stream and operator."""
+        names: dict[str, dict[str, list[NameRead]]] = {}
+        for _, operator in self.plan.variant("").operators:
+            kind = KINDS_BY_NAME[operator.kind]
+            for read in kind.names_read(operator) if isinstance(kind, DocumentKind) else ():
+                names.setdefault(read.stream, {}).setdefault(operator.name, []).append(read)
+        return names
 
     def _further_types(self, stream: str) -> Collection[str] | None:
         """Return the types that a stream's declaration and constraints name, or None for a derived stream."""

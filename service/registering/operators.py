@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from constraints import parse_constraints
+from constraints import ConstraintSet, parse_constraints
 from service.registering.derivations import Derivations, remove_inner
 from service.registering.requirements import Requirements
+from service.registering.strangers import unfollowed_names
 from service.registering.tables import require_lookups, tables_for
 from service.runtime import Stores
 from service.stores import (
@@ -23,7 +24,7 @@ from service.stores import (
     RegisteredOperator,
     Severity,
 )
-from shards import DOCUMENT_KINDS, KINDS_BY_NAME, DocumentKind, Kind, OperatorRefused
+from shards import DOCUMENT_KINDS, KINDS_BY_NAME, DocumentKind, Kind, NameRead, OperatorRefused
 from streams import Clock, Definition, StreamDeclaration, format_time
 
 
@@ -198,11 +199,24 @@ class OperatorLibrary:
 
     def notices(self, record: RegisteredOperator) -> Sequence[str]:
         """Return notices about probable mistakes in an operator's document, such as members without effect."""
-        return self._kinds[record.kind].notices(record.definition, self._registry.stream, self._has_constraints)
+        kind = self._kinds[record.kind]
+        notices = kind.notices(record.definition, self._registry.stream, self._has_constraints)
+        return [*notices, *self._unfollowed([*kind.names_read(record.definition)])]
+
+    def _unfollowed(self, names_read: Sequence[NameRead]) -> Iterator[str]:
+        for stream in dict.fromkeys(read.stream for read in names_read):
+            record = self._registry.find_stream(stream)
+            if record is not None and not record.declaration.derived:
+                of_stream = [read for read in names_read if read.stream == stream]
+                with_schemas = self._registry.event_types.all(stream)
+                yield from unfollowed_names(of_stream, record.declaration, self._constraint_set(stream), with_schemas)
 
     def _has_constraints(self, stream: str) -> bool:
+        return bool(self._constraint_set(stream).parts)
+
+    def _constraint_set(self, stream: str) -> ConstraintSet:
         record = self._registry.constraints.find(stream)
-        return record is not None and bool(parse_constraints(record.document).constraint_set.parts)
+        return ConstraintSet() if record is None else parse_constraints(record.document).constraint_set
 
     def remove(self, kind: str, name: str, condition: Condition = ANY) -> None:
         """Delete an operator and the inner streams between its inner operators. Its results are kept.

@@ -24,6 +24,7 @@ from nfa import (
     incomparable,
     unknown_types,
 )
+from shards import NameRead
 from streams import RETRACTED, EventBatch, StreamDeclaration, did_you_mean, inner_value, is_element, listed, nearest
 
 if TYPE_CHECKING:
@@ -66,6 +67,54 @@ def strangers(
             yield pattern, notice
         for notice in incomparable(pattern, events, kinds_read):
             yield pattern, notice
+
+
+def strange_names(
+    names_read: Sequence[NameRead],
+    events: EventBatch,
+    *,
+    further_types: Collection[str] | None = (),
+    is_example: bool = False,
+) -> list[str]:
+    """Return notices about the types and attributes of an operator's document that no event has, as in ``strangers``.
+
+    ``names_read`` has the names that the operator reads of the stream of the events.
+    """
+    if not len(events):
+        return []
+    sentences, attributes = list[str](), _Attributes(events)
+    if further_types is not None:
+        known = {*types_of(events), *further_types}
+        named = {name for read in names_read if not read.path for name in read.types} if is_example else set[str]()
+        sentences += unknown_names(names_read, known, "in these events", known - named, only_similar=is_example)
+    named = {read.path[0] for read in names_read if read.path} if is_example else set[str]()
+    for read in names_read:
+        if read.path and not attributes.have(read.path, read.types):
+            suggestion = did_you_mean(".".join(read.path), attributes.names(read.types) - named)
+            if suggestion or not is_example:
+                sentences.append(f"{read.field}: {_missing(read.path, read.types, suggestion)}")
+    return list(dict.fromkeys(sentences))
+
+
+def unknown_names(
+    names_read: Sequence[NameRead],
+    known: Collection[str],
+    where: str,
+    suggested: Collection[str],
+    *,
+    only_similar: bool = False,
+) -> list[str]:
+    """Return notices about unknown event types in an operator's document. The arguments are as in ``unknown_types``.
+
+    With ``only_similar``, a type is reported only if it is similar to a suggested type.
+    """
+    return [
+        f"{read.field}: {name}{suggestion} is none of the event types {where}"
+        for read in names_read
+        if not read.path
+        for name in read.types
+        if name not in known and ((suggestion := did_you_mean(name, suggested)) or not only_similar)
+    ]
 
 
 def misspelt_types(
@@ -115,15 +164,16 @@ def _of_attributes(pattern: Pattern, attributes: _Attributes, *, is_example: boo
         suggestion = did_you_mean(name, names - named)
         is_like_alias = attribute.of is None and len(path) > 1 and path[0] not in names
         no_alias = f", and {path[0]} is not an alias that is known here" if is_like_alias else ""
-        source = f"of the type {listed(step_types)}" if step_types else "here"
         is_of_event = name in OF_EVENT and alias is not None
         own = f"; the {name} of the event is {name}({alias})" if is_of_event else ""
         if suggestion or not is_example:
-            yield Notice(
-                "unknown-attribute",
-                f"no event {source} has {name}{suggestion}{no_alias}, so it is null everywhere{own}",
-                attribute.position,
-            )
+            message = _missing(path, step_types, suggestion + no_alias) + own
+            yield Notice("unknown-attribute", message, attribute.position)
+
+
+def _missing(path: tuple[str, ...], types: tuple[str, ...], suggestion: str) -> str:
+    source = f"of the type {listed(types)}" if types else "here"
+    return f"no event {source} has {'.'.join(path)}{suggestion}, so it is null everywhere"
 
 
 def types_of(events: EventBatch) -> list[str]:
@@ -153,15 +203,11 @@ def unfollowed_types(pattern: Pattern, constraint_set: ConstraintSet, further_ty
     because events of other types than those of a workflow may occur and do not deviate. ``further_types`` are
     known types besides those of the constraints, such as types with schemas.
     """
-    process = constraint_set.process
-    automaton = None if process is None else process.automaton
-    letters = () if automaton is None else automaton.letters
-    known_types = constrained_types(constraint_set) | {*further_types}
-    source = "of the stream's workflow" if letters else "of the stream's constraints, workflow and schemas"
+    known_types, source, is_complete = _known_types(constraint_set, further_types)
     return [
         notice.placed
         for notice in unknown_types(pattern, known_types, source, has_others=True)
-        if known_types and (letters or "did you mean" in notice.message)
+        if known_types and (is_complete or "did you mean" in notice.message)
     ]
 
 
@@ -180,6 +226,34 @@ def type_made(pattern: Pattern) -> str:
     """Return the type of the events that a pattern with INTO makes."""
     assert pattern.into is not None, "asked of patterns with INTO"
     return pattern.into.event_type or pattern.name
+
+
+def unfollowed_names(
+    names_read: Sequence[NameRead],
+    declaration: StreamDeclaration,
+    constraint_set: ConstraintSet,
+    further_types: Collection[str],
+) -> list[str]:
+    """Return warnings about types of an operator's document that are probably misspelt, as in ``unfollowed_types``.
+
+    A type that the stream does not declare is reported, too, where the stream declares types.
+    """
+    if declaration.event_types:
+        return unknown_names(names_read, declaration.event_types, "that the stream declares", declaration.event_types)
+    known_types, source, is_complete = _known_types(constraint_set, {*further_types, *declaration.end_events})
+    if not known_types:
+        return []
+    return unknown_names(names_read, known_types, source, known_types, only_similar=not is_complete)
+
+
+def _known_types(constraint_set: ConstraintSet, further_types: Collection[str]) -> tuple[set[str], str, bool]:
+    """Return the types that a stream is known to have, their source in words, and whether a workflow names them all."""
+    process = constraint_set.process
+    automaton = None if process is None else process.automaton
+    known_types = {*constrained_types(constraint_set), *further_types}
+    if automaton is not None and automaton.letters:
+        return known_types, "of the stream's workflow", True
+    return known_types, "of the stream's constraints, workflow and schemas", False
 
 
 def _followed_types(constraint_set: ConstraintSet) -> frozenset[str]:

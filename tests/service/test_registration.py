@@ -9,6 +9,7 @@ from service import Intake, Registration
 from service.errors import PatternTooLong, StreamMissing, UnknownConstraints, UnknownPatternName, UnknownStream
 from service.registering import on_stream
 from service.registering.inspection import inspect_pattern
+from service.registering.operators import OperatorLibrary
 from service.registering.strangers import OF_STREAM
 from service.stores import pattern_draft
 from streams import StreamDeclaration
@@ -277,6 +278,46 @@ def test_types_like_those_that_are_known_are_warned_of(registration, stores):
         ),
     ]
     assert not any("other is none" in warning for warning in warnings)
+
+
+JOIN = {
+    "name": "j",
+    "inputs": [
+        {"stream": "orders", "as": "o", "type": ["opend", "other"], "closed_by": {"type": "answerd"}, "window": "1 h"},
+        {"stream": "strict", "as": "p", "type": ["Paid", "Payd"], "window": "1 h"},
+    ],
+    "return": {"id": "id(o)"},
+}
+AGGREGATE = {
+    "name": "a",
+    "of": "orders",
+    "where": "type IN ('opend', 'answered')",
+    "by": ["key"],
+    "values": {"n": "count()", "m": "count_if(type = 'answerd')"},
+    "window": "1 h",
+}
+
+
+def test_types_in_joins_and_aggregates_like_those_that_are_known_are_warned_of(registration, stores, clock):
+    registration.constraint_sets.upload("orders", ["exclusive(answered, cancelled)"])
+    stores.registry.event_types.put("orders", "opened", {}, 0)
+    registration.declare_stream(StreamDeclaration(name="strict", event_types=("Paid",)))
+    operators, found = OperatorLibrary(stores, clock), {}
+    for kind, document in (("join", JOIN), ("aggregate", AGGREGATE)):
+        record, _ = operators.put(kind, document)
+        found[kind] = [notice for notice in operators.notices(record) if "none of" in notice]
+    place = "is none of the event types of the stream's constraints, workflow and schemas"
+    assert found == {
+        "join": [
+            f"the input 'o': opend (did you mean opened?) {place}",
+            f"the input 'o': answerd (did you mean answered?) {place}",
+            "the input 'p': Payd (did you mean Paid?) is none of the event types that the stream declares",
+        ],
+        "aggregate": [
+            f"where: opend (did you mean opened?) {place}",
+            f"values, m: answerd (did you mean answered?) {place}",
+        ],
+    }
 
 
 def test_failing_conditions_are_told_in_words(registration):

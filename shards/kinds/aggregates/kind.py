@@ -7,7 +7,7 @@ imported on first use, so processes that only register aggregates do not load th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,7 +19,7 @@ from shards.feeds import Feed
 from shards.kinds.aggregates.errors import AggregateSuspended
 from shards.kinds.aggregates.results import AGGREGATE_SUSPENSION, moved_stream
 from shards.kinds.aggregates.schema import AGGREGATE_SCHEMA
-from shards.operators import DocumentKind, Host, Kind, SavedHost
+from shards.operators import DocumentKind, Host, Kind, NameRead, SavedHost
 from shards.results import ResultKind
 from streams import Definition, ForestallError, Input, StreamDeclaration
 from streams.tables import Lookup, Tables
@@ -147,6 +147,12 @@ class AggregateKind(DocumentKind):
         from shards.kinds.aggregates.reading import null_comparisons_of  # noqa: PLC0415 - takes long
 
         return null_comparisons_of(read_aggregate(definition.body))
+
+    def names_read(self, definition: Definition) -> Iterable[NameRead]:
+        from aggregates import read_aggregate  # noqa: PLC0415 - takes long
+        from shards.kinds.aggregates.reading import EventReader  # noqa: PLC0415 - takes long
+
+        return EventReader.of(read_aggregate(definition.body)).names_read
 
     def check_question(self, definition: Definition, question: Mapping[str, Any]) -> None:
         from aggregates import read_question  # noqa: PLC0415 - takes long

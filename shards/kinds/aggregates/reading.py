@@ -35,6 +35,7 @@ from aggregates import (
 )
 from nfa import EventExpression, PatternRefused, columns_of_events, parse_event_expression
 from shards.errors import OperatorRefused
+from shards.operators import NameRead
 from streams import (
     ENDED,
     RETRACTED,
@@ -98,6 +99,18 @@ class EventReader:
         for value, expression in zip(self.body.values, self._arguments, strict=True):
             if expression is not None:
                 yield from (f"values, {value.name}: {sentence}" for sentence in expression.null_comparisons({}))
+
+    @property
+    def names_read(self) -> Iterator[NameRead]:
+        """The event types and attributes that ``where``, ``by``, the values and ``ask`` read."""
+        values = [f"values, {value.name}" for value in self.body.values]
+        members = [("where", self._where), *zip(values, self._arguments, strict=True)]
+        members += [("by", expression) for expression in self._by] + [("ask", expression) for expression in self._asked]
+        for member, expression in members:
+            if expression is not None:
+                if expression.types:
+                    yield NameRead(member, self.body.of, expression.types)
+                yield from (NameRead(member, self.body.of, (), path) for path in expression.paths)
 
     def columns(self, batch: EventBatch, declaration: StreamDeclaration) -> EventColumns:
         """Convert a batch to columns.

@@ -7,7 +7,7 @@ common time. The modules of the hosts are imported on first use, so processes th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from importlib.resources import files
@@ -20,7 +20,7 @@ from shards.feeds import Feed
 from shards.kinds.joins.errors import JOIN_LETTERS, JoinSuspended
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
 from shards.kinds.joins.sources import KEYLESS, WAIT, source_of
-from shards.operators import Decided, DeciderKind, DocumentKind, Host, Kind, SavedHost
+from shards.operators import Decided, DeciderKind, DocumentKind, Host, Kind, NameRead, SavedHost
 from shards.results import ResultKind
 from streams import Definition, ForestallError, Input, SpilledFiles, StreamDeclaration, key_json
 from streams.tables import Lookup
@@ -208,6 +208,11 @@ class JoinKind(DocumentKind):
 
         body = _body(definition.body)
         return [*notices_of(body, definition.body, declared, has_constraints), *warnings(body)]
+
+    def names_read(self, definition: Definition) -> Iterable[NameRead]:
+        from shards.kinds.joins.notices import names_read  # noqa: PLC0415 - loads the joins
+
+        return names_read(_body(definition.body))
 
     def explain(self, definition: Definition) -> Sequence[str]:
         from joins import explain  # noqa: PLC0415 - takes long

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from joins import JoinBody, JoinInput
+from joins import Column, JoinBody, JoinInput
 from shards.kinds.joins.conditions import condition_of
 from shards.kinds.joins.sources import source_of
+from shards.operators import NameRead
 from streams import StreamDeclaration
 
 _OF_EVENT = ("id", "type", "time")
@@ -39,9 +40,7 @@ def notices_of(
             )
     condition = condition_of(body)
     yield from (f"where: {sentence}" for sentence in (() if condition is None else condition.null_comparisons))
-    read = [("where", column) for column in (() if condition is None else condition.reads)]
-    read += [(f"return, {member.name}", body.columns[place]) for member in body.members for place in member.places]
-    for field, column in read:
+    for field, column in _columns_read(body):
         if len(column.path) == 1 and column.path[0] in _OF_EVENT:
             (name,) = column.path
             yield (
@@ -50,6 +49,25 @@ def notices_of(
             )
         if "" in column.path and field != "where":
             yield f"{field}: the path {'.'.join(column.path)!r} has an empty name; no attribute has one"
+
+
+def names_read(body: JoinBody) -> Iterator[NameRead]:
+    """Yield the event types of a join's inputs, and the attributes that ``where`` and ``return`` read."""
+    inputs = {join_input.alias: join_input for join_input in body.inputs}
+    for alias, join_input in inputs.items():
+        if types := (*join_input.types, *sorted(join_input.closing_types.difference(join_input.types))):
+            yield NameRead(f"the input {alias!r}", join_input.stream, types)
+    for field, column in _columns_read(body):
+        if column.path:
+            join_input = inputs[column.alias]
+            yield NameRead(field, join_input.stream, join_input.types, column.path)
+
+
+def _columns_read(body: JoinBody) -> Iterator[tuple[str, Column]]:
+    condition = condition_of(body)
+    yield from (("where", column) for column in (() if condition is None else condition.reads))
+    for member in body.members:
+        yield from ((f"return, {member.name}", body.columns[place]) for place in member.places)
 
 
 def _of_rekeyed(join_input: JoinInput, path: list[str]) -> Iterator[str]:

@@ -49,6 +49,10 @@ def notices_of(said):
     return [line for line in said.splitlines() if line.startswith("notice: ")]
 
 
+def names_in(said):
+    return {notice for notice in notices_of(said) if "none of the event types" in notice or ": no event" in notice}
+
+
 def test_run_and_a_backtest_of_a_project_name_what_match_names(call, project):
     words = project(documents(**TEXTS))
     for command in (("run", *words), ("backtest", "--project", *words)):
@@ -144,3 +148,50 @@ def test_the_events_of_all_tests_are_one_example(call, project):
     folder, *_ = project(documents("{kind: stream, name: s}\n", p="SEQ(Login a, NOT Logut)") + "".join(cases))
     status, _, err = call("test", folder)
     assert (status, notices_of(err)) == (0, [])
+
+
+JOIN = """---
+kind: join
+name: j
+inputs:
+- {stream: s, as: a, type: Logn, closed_by: unique}
+- {stream: d, as: b, type: Seen, closed_by: unique}
+where: b.vv = 1
+return: {x: a.regoin}
+"""
+AGGREGATE = """---
+kind: aggregate
+name: g
+of: s
+where: "type IN ('Loogin', 'Login') AND txxt = '1'"
+by: [regoin]
+values: {n: count(), m: max(region), u: sum(txxt)}
+window: 1 h
+"""
+READ = {
+    "j: the input 'a': Logn (did you mean Login?) is none of the event types in these events",
+    "j: where: no event of the type Seen has vv (did you mean v?), so it is null everywhere",
+    "g: where: Loogin (did you mean Login?) is none of the event types in these events",
+    "g: where: no event here has txxt (did you mean txt?), so it is null everywhere",
+    "g: by: no event here has regoin (did you mean region?), so it is null everywhere",
+    "g: values, u: no event here has txxt (did you mean txt?), so it is null everywhere",
+}
+
+
+def test_types_and_attributes_of_joins_and_aggregates_are_noticed(call, project):
+    derived = STREAM + "---\n{kind: stream, name: d, derived: true}\n"
+    text = documents(derived, p="Login a RETURN 2 AS v INTO d TYPE Seen") + JOIN + AGGREGATE
+    words = project(text)
+    status, _, err = call("run", *words)
+    assert (status, names_in(err)) == (0, {f"notice: {notice}" for notice in READ})
+    status, _, err = call("backtest", "--project", *words)
+    assert (status, names_in(err)) == (0, {f"notice: {notice}" for notice in READ if "Seen" not in notice})
+
+
+def test_a_test_names_what_joins_and_aggregates_read_only_if_it_looks_like_another_name(call, project):
+    aggregate = AGGREGATE.replace("[regoin]", "[shop]").replace("'Loogin'", "'Refused'")
+    event = "{id: e, type: Login, time: 1, data: {k: k, region: n, txt: '1'}}"
+    case = f"---\nkind: test\nname: t\nevents: [{event}]\nexpect: {{deviations: []}}\n"
+    folder, *_ = project(STREAM + aggregate + case)
+    status, _, err = call("test", folder)
+    assert (status, names_in(err)) == (0, {f"notice: {notice}" for notice in READ if "txxt" in notice})
