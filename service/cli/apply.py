@@ -67,8 +67,11 @@ def apply(
     documents = read_project(folder)
     with calling(url, api_key) as client:
         project_plan = plan_project(client, documents, folder, is_pruned=prune)
-        notices = _notices(project_plan, documents, folder)
+        local = _local(project_plan, documents, folder)
+        notices = {} if local is None else _notices(project_plan, local)
         tell_notices(notices)
+        if local is not None:
+            _require_matchable(project_plan, local)
         if plan:
             _show(project_plan, is_json=is_json)
             if against:
@@ -87,18 +90,34 @@ def apply(
     )
 
 
-def _notices(plan: Plan, documents: Sequence[Document], folder: Path) -> Mapping[str, Sequence[str]]:
+def _local(plan: Plan, documents: Sequence[Document], folder: Path) -> LocalProject | None:
+    """Return the project without a service, or None if the plan changes no operator, or if it needs the service."""
+    if not any(isinstance(change.kind, Operators) and change.wanted is not None for change in plan.work):
+        return None
+    try:
+        return LocalProject.of(documents, folder)
+    except ProjectRefused:  # the project uses a stream that only the service has; registering reports the notices
+        return None
+
+
+def _notices(plan: Plan, local: LocalProject) -> Mapping[str, Sequence[str]]:
     changes = (
         change for change in plan.work if isinstance(change.kind, Operators) and not change.kind.kind.has_own_resource
     )
     names = {change.name for change in changes if change.wanted is not None}
-    if not names:
-        return {}
-    try:
-        notices = LocalProject.of(documents, folder).notices
-    except ProjectRefused:  # the project uses a stream that only the service has; registering reports the notices
-        return {}
-    return {name: sentences for name, sentences in notices.items() if name in names}
+    return {name: sentences for name, sentences in local.notices.items() if name in names}
+
+
+def _require_matchable(plan: Plan, local: LocalProject) -> None:
+    """Raise ``ProjectRefused`` if a new or changed pattern can never match, because the service would refuse it."""
+    wanted = [change.wanted for change in plan.work if change.wanted is not None and change.kind.title == "pattern"]
+    problems = [
+        f"{resource.document.place()}: pattern {resource.name}: {local.refusals[resource.name]}"
+        for resource in wanted
+        if resource.name in local.refusals
+    ]
+    if problems:
+        raise ProjectRefused.of(problems)
 
 
 def _show(plan: Plan, *, is_json: bool) -> None:

@@ -10,8 +10,8 @@ from functools import cached_property, partial, reduce
 from pathlib import Path
 from typing import Any, cast
 
-from constraints import ConstraintSet, parse_constraints
-from nfa import Pattern, key_notices, null_notices, parse_pattern
+from constraints import ConstraintSet, UnsatisfiablePattern, parse_constraints, to_document
+from nfa import Pattern, PatternRefused, key_notices, null_notices, parse_pattern
 from service.errors import ProjectRefused
 from service.projects.documents import Document
 from service.projects.operators import Operators, own_members
@@ -20,6 +20,7 @@ from service.projects.resources import Form, Wanted
 from service.projects.streams import ConstraintSets, Following, Streams, Workflows
 from service.projects.tables import Calendars, ReferenceTables, table_of
 from service.registering.joining import Derived, effective_set
+from service.registering.on_stream import OnStream, StreamRules
 from service.registering.strangers import (
     constrained_types,
     misspelt_types,
@@ -60,11 +61,13 @@ class LocalProject:
     """A project that runs in this process. ``plan`` has the active operators, including internal ones.
 
     ``notices`` has the warnings about each operator, such as document members without effect, or expressions that are
-    always null. The method ``event_notices`` returns the warnings that depend on events.
+    always null. The method ``event_notices`` returns the warnings that depend on events. ``refusals`` has, for each
+    pattern that a service would not register because it can never match, the reason.
     """
 
     plan: RunPlan
     notices: Mapping[str, Sequence[str]]
+    refusals: Mapping[str, str]
 
     @classmethod
     def of(cls, documents: Sequence[Document], folder: Path) -> LocalProject:
@@ -237,7 +240,23 @@ class _Reading:
         )
         notices = {operator.name: sentences for operator in operators if (sentences := self._notices(operator, sets))}
         notices |= self._of_patterns(patterns)
-        return LocalProject(plan=plan, notices=notices)
+        refusals: dict[str, str] = {}
+        for name, refused in self._refused(patterns, sets):
+            refusals[name] = refused.message
+            if isinstance(refused, UnsatisfiablePattern):  # in a run, the end of the input ends all traces
+                notices[name] = [*notices.get(name, ()), refused.message]
+        return LocalProject(plan=plan, notices=notices, refusals=refusals)
+
+    def _refused(
+        self, patterns: Mapping[str, Sequence[tuple[RoutedPattern, bool]]], sets: Mapping[str, ConstraintSet]
+    ) -> Iterator[tuple[str, ForestallError]]:
+        for stream, of_stream in patterns.items():
+            rules = StreamRules(declaration=self._declared[stream], document=to_document(sets[stream]))
+            for pattern, is_guarded in of_stream:
+                try:
+                    OnStream(rules=rules, routed=pattern, is_guarded=is_guarded).require_matchable()
+                except (PatternRefused, UnsatisfiablePattern) as refused:
+                    yield pattern.pattern.name, refused
 
     def _of_patterns(self, patterns: Mapping[str, Sequence[tuple[RoutedPattern, bool]]]) -> dict[str, list[str]]:
         by_pattern: dict[str, list[str]] = {}

@@ -47,6 +47,11 @@ class Operators(ResourceKind):
         feed = self.kind.feed(Definition(kind=self.title, name=name, version=0, inputs=(), body=form))
         return "" if feed is None else feed.stream
 
+    def tables(self, name: str, form: Form) -> list[str]:
+        """Return the reference tables and calendars that an operator reads, by their names in lookups, sorted."""
+        definition = Definition(kind=self.title, name=name, version=0, inputs=(), body=own_members(form))
+        return sorted({lookup.table for lookup in self.kind.lookups(definition)})
+
     def names(self, client: Client) -> list[str]:
         return [item["name"] for item in client.pages(self.path) if item["state"] != "retired"]
 

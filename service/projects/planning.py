@@ -20,12 +20,14 @@ from service.projects.streams import ConstraintSets, EventTypes, Following, Stre
 from service.projects.tables import Calendars, ReferenceTables
 from service.projects.webhooks import Sinks, Webhooks
 from shards import DOCUMENT_KINDS
-from streams import DeclarationError
+from streams import DeclarationError, ForestallError
+from streams.tables import PREFIX, require_table
 
 Identity: TypeAlias = tuple[str, str]
 """The kind and the name of a resource."""
 
 _ATTEMPTS = 10
+_TABLES = ((ReferenceTables(), ""), (Calendars(), PREFIX))  # with the prefix of their names in lookups
 
 Action: TypeAlias = Literal["new", "changed", "gone", "kept"]
 
@@ -153,6 +155,7 @@ def plan_project(client: Client, documents: Sequence[Document], folder: Path, *,
             lines = "\n".join(f"    {line}" for line in change.difference())
             problems.append(f"{resource.document.place()}: {change.title}: {why}\n{lines}")
         changes.append(change)
+    problems += _of_tables(client, wanted, changes)
     if problems:
         raise ProjectRefused.of(problems)
     changed_documents = {id(change.wanted.document) for change in changes if change.wanted is not None}
@@ -165,6 +168,26 @@ def plan_project(client: Client, documents: Sequence[Document], folder: Path, *,
         named=named,
         ownership=ownership,
     )
+
+
+def _of_tables(client: Client, wanted: Sequence[Wanted], changes: Sequence[Change]) -> Iterator[str]:
+    """Yield a problem for each changed operator whose document is invalid, or that reads an unknown table or calendar.
+
+    Project and service may both have the tables and calendars.
+    """
+    known = {prefix + each.name for kind, prefix in _TABLES for each in wanted if each.kind.title == kind.title}
+    is_complete = False
+    for change in changes:
+        if not isinstance(change.kind, Operators) or change.wanted is None:
+            continue
+        try:
+            for table in change.kind.tables(change.name, change.wanted.form):
+                if table not in known and not is_complete:
+                    known |= {prefix + name for kind, prefix in _TABLES for name in kind.names(client)}
+                    is_complete = True
+                require_table(dict.fromkeys(known), table)
+        except ForestallError as error:
+            yield f"{change.wanted.document.place()}: {change.title}: {error.message}"
 
 
 def wanted_of(documents: Sequence[Document], folder: Path) -> list[Wanted]:

@@ -241,8 +241,7 @@ class Registration:
         require_lookups(self._stores, lookups_in(pattern))
         tables = self._check_rows(pattern)
         self._derivations.check(pattern, declaration.name)
-        on_stream.ends.check(pattern)
-        on_stream.check.require_satisfiable()
+        on_stream.require_matchable()
         return self._warnings(on_stream, on_stream.check, tables)
 
     def _warnings(self, on_stream: OnStream, check: QueryCheck, tables: Tables) -> tuple[str, ...]:

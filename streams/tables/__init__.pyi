@@ -13,7 +13,12 @@ from .calendars import (
     keep_calendar as keep_calendar,
     read_calendar as read_calendar,
 )
-from .current import OpenTable as OpenTable, Tables as Tables, require_lookup as require_lookup
+from .current import (
+    OpenTable as OpenTable,
+    Tables as Tables,
+    require_lookup as require_lookup,
+    require_table as require_table,
+)
 from .errors import (
     CalendarRefused as CalendarRefused,
     CalendarUnknown as CalendarUnknown,
