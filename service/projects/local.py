@@ -21,6 +21,7 @@ from service.projects.streams import ConstraintSets, Following, Streams, Workflo
 from service.projects.tables import Calendars, ReferenceTables, table_of
 from service.registering.joining import Derived, effective_set
 from service.registering.on_stream import OnStream, StreamRules
+from service.registering.reports import resolving_nothing
 from service.registering.strangers import (
     constrained_types,
     misspelt_types,
@@ -240,6 +241,10 @@ class _Reading:
         )
         notices = {operator.name: sentences for operator in operators if (sentences := self._notices(operator, sets))}
         notices |= self._of_patterns(patterns)
+        rules = {operator.name: operator.body[SUPPRESSION] for operator in operators if SUPPRESSION in operator.body}
+        for name, suppression in rules.items():
+            if sentences := resolving_nothing(suppression, rules, "is active in the project, so no incident is closed"):
+                notices[name] = [*notices.get(name, ()), *sentences]
         refusals: dict[str, str] = {}
         for name, refused in self._refused(patterns, sets):
             refusals[name] = refused.message

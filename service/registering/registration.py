@@ -19,7 +19,7 @@ from nfa import (
     pattern_from_json,
     require_rows,
 )
-from service.errors import PatternTooLong, StreamInUse, UnknownPatternName, UnknownStream
+from service.errors import PatternTooLong, StreamInUse, UnknownStream
 from service.latest_used import LatestUsed
 from service.registering.constraint_sets import ConstraintSets
 from service.registering.derivations import Derivations, remove_inner
@@ -27,7 +27,7 @@ from service.registering.incidents import IncidentLibrary
 from service.registering.inspection import PatternInspection, inspect_pattern, is_explained
 from service.registering.known_types import known_types
 from service.registering.on_stream import OnStream, StreamRules
-from service.registering.reports import PatternReport, pattern_warnings
+from service.registering.reports import PatternReport, pattern_warnings, resolving_nothing
 from service.registering.requirements import Requirements
 from service.registering.strangers import OF_STREAM, misspelt_types, require_declared, unfollowed_types
 from service.registering.tables import require_lookups, tables_for
@@ -295,24 +295,10 @@ class Registration:
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
 
     def _resolving_nothing(self, suppression: Mapping[str, Any] | None) -> tuple[str, ...]:
-        """Return a warning if the member ``resolves`` of a pattern can close no incidents.
-
-        The pattern that it names may open none, or group them by another number of attributes.
-        """
-        name = None if suppression is None else suppression.get("resolves")
-        if suppression is None or name is None:
+        if suppression is None or "resolves" not in suppression:
             return ()
-        by = suppression["by"]
-        try:
-            opens = self._stores.registry.pattern(name).body.get(SUPPRESSION) or {}
-        except UnknownPatternName:
-            opens = {}
-        if "incident" not in opens:
-            return (f"resolves: no pattern {name!r} with 'incident' is registered, so no incident is closed yet",)
-        if len(opens["by"]) == len(by):
-            return ()
-        groups, attributes = ", ".join(opens["by"]) or "one group", ", ".join(by) or "none"
-        return (f"resolves: the incidents of {name!r} are by {groups}, so {attributes} here closes none",)
+        opens = {record.name: record.body.get(SUPPRESSION) or {} for record in self._stores.registry.patterns()}
+        return resolving_nothing(suppression, opens, "is registered, so no incident is closed yet")
 
     def _report(self, record: RegisteredPattern, is_new: bool) -> PatternReport:
         on_stream = self._on_stream(record)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from constraints import ConstraintSet, QueryCheck, check_set
 from nfa import MAX_REASONED, Pattern, PatternRefused, all_types_of, is_coarse, parse_pattern, unknown_types
@@ -12,7 +12,7 @@ from service.registering.inspection import is_explained
 from service.registering.on_stream import OnStream, StreamRules
 from service.registering.strangers import OF_STREAM, misspelt_types
 from shards import RoutedPattern
-from streams import StreamDeclaration, key_text
+from streams import StreamDeclaration, did_you_mean, key_text
 
 if TYPE_CHECKING:
     from service.stores import RegisteredConstraints, RegisteredPattern  # imports Redis, which local runs do not need
@@ -139,6 +139,26 @@ def _impossible(check: QueryCheck) -> list[str]:
     if not check.is_satisfiable:
         return [f"the pattern can never match: {'; '.join(reasons)}"]
     return [f"one alternative of the pattern can never match: {reason}" for reason in reasons]
+
+
+def resolving_nothing(
+    suppression: Mapping[str, Any], by_name: Mapping[str, Mapping[str, Any]], consequence: str
+) -> tuple[str, ...]:
+    """Return a warning if the member ``resolves`` of a pattern can close no incidents.
+
+    The pattern that it names may open none, or group them by another number of attributes. ``by_name`` has the
+    suppression of each pattern, and ``consequence`` completes the warning.
+    """
+    name, by = suppression.get("resolves"), suppression["by"]
+    if name is None:
+        return ()
+    groups = {other: opens["by"] for other, opens in by_name.items() if "incident" in opens}
+    if name not in groups:
+        return (f"resolves: no pattern {name!r}{did_you_mean(name, groups)} with 'incident' {consequence}",)
+    if len(groups[name]) == len(by):
+        return ()
+    grouped, attributes = ", ".join(groups[name]) or "one group", ", ".join(by) or "none"
+    return (f"resolves: the incidents of {name!r} are by {grouped}, so {attributes} here closes none",)
 
 
 def _routed(route: str, declaration: StreamDeclaration) -> str:

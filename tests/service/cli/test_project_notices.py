@@ -195,3 +195,27 @@ def test_a_test_names_what_joins_and_aggregates_read_only_if_it_looks_like_anoth
     folder, *_ = project(STREAM + aggregate + case)
     status, _, err = call("test", folder)
     assert (status, names_in(err)) == (0, {f"notice: {notice}" for notice in READ if "txxt" in notice})
+
+
+@pytest.mark.parametrize(
+    ("by", "resolved", "notice"),
+    [
+        ("[]", "openng", "no pattern 'openng' (did you mean opening?) with 'incident' is active in the project"),
+        ("[]", "closing", "no pattern 'closing' with 'incident' is active in the project, so no incident is closed"),
+        ("[]", "opening", "the incidents of 'opening' are by key, so none here closes none"),
+        ("[key]", "opening", None),
+    ],
+)
+def test_a_pattern_that_resolves_nothing_is_noticed(call, project, by, resolved, notice):
+    opening, closing = (PATTERN.replace("NAME", name).replace("TEXT", "Login a") for name in ("opening", "closing"))
+    opening = opening.replace("text:", "incident: {by: [key], close_after: 1 h}, text:")
+    closing = closing.replace("text:", f"resolves: {{pattern: {resolved}, by: {by}}}, text:")
+    event = "{id: e, type: Login, time: 1, data: {k: k}}"
+    case = f"---\nkind: test\nname: t\nevents: [{event}]\nexpect: {{deviations: []}}\n"
+    folder, *events = project(STREAM + opening + closing + case)
+    for command in (("run", folder, *events), ("test", folder)):
+        status, _, err = call(*command)
+        assert status == 0, err
+        found = [line for line in err.splitlines() if "resolves" in line]
+        assert len(found) == (notice is not None)
+        assert notice is None or found[0].startswith(f"notice: closing: resolves: {notice}")
