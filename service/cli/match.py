@@ -36,7 +36,7 @@ from service.cli.sql_queries import answers_query
 from service.cli.waiting import waiting_on
 from streams import EventBatch, KeyForm, Late, StreamDeclaration, Ties
 from streams.compiling import JSON_LINES, compile_kernels
-from streams.readers import ReaderOptions, reads_by_columns
+from streams.readers import ReaderOptions, reads_by_columns, unread_members
 from streams.tables import TableDeclaration, TableRefused, Tables, ValueType, keep_named
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def match(
         standard_error.notice(notice)
     reader_options = merged_options(reading_of(key_form, times, timing, lifecycle=lifecycle), context.params)
     batch, dropped = _read(events, reader_options, rules)
-    for notice in rules.event_notices(batch):
+    for notice in rules.event_notices(batch, unread_members(events, reader_options)):
         standard_error.notice(notice)
     run = service.StreamRun(rules.plan, lists=lists)
     with progress_bar("matching") as (progress, task):

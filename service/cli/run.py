@@ -32,6 +32,7 @@ from service.runs import INCIDENTS, OLD_LISTS, InlineRun, MeasuredRun
 from shards import KINDS_BY_NAME, OperatorSuspended
 from streams import Punctuation, did_you_mean
 from streams.compiling import JSON_LINES, compile_kernels
+from streams.readers import unread_members
 
 _QUIET = "suppressed_alerts"
 _FEW = {_QUIET: "suppressed alert", EVENTS: "derived event", "dead_letters": "dead letter"}
@@ -76,7 +77,8 @@ def run(
     stats: dict[str, Any] = {"events": sum(map(len, batches.values()))}
     stats |= _measured(ran)
     events_of = {name: [batch] for name, batch in batches.items()} | project.derived_events(results)
-    if notices := merged(project.notices, ran.unkeyed, project.event_notices(events_of)):
+    beside = {name: unread_members(path, reading[name]) for name, path in files.items()}
+    if notices := merged(project.notices, ran.unkeyed, project.event_notices(events_of, beside)):
         stats["notices"] = notices
     print_results(results, printed, numbers, stats, is_json=output == "json")
     tell_notices({name: [sentence] for name, sentence in ran.losses.items()})

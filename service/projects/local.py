@@ -119,24 +119,32 @@ class LocalProject:
         return reached
 
     def event_notices(
-        self, events: Mapping[str, Sequence[EventBatch]], *, is_example: bool = False
+        self,
+        events: Mapping[str, Sequence[EventBatch]],
+        beside: Mapping[str, Collection[str]] = {},
+        *,
+        is_example: bool = False,
     ) -> dict[str, list[str]]:
         """Return warnings, by operator or stream, about names and comparisons that do not fit the given events.
 
         A name is reported if no event of the stream has it. A comparison is reported if it is null for some events.
-        Types are not checked on derived streams. If ``is_example``, the events are a small example. Then a missing name
+        Types are not checked on derived streams. ``beside`` has, by stream, members that the events had beside ``data``
+        and that were not read. If ``is_example``, the events are a small example. Then a missing name
         is reported only if it resembles another name.
         """
         by_pattern: dict[str, list[str]] = {}
         for name, batches in events.items():
             patterns = [routed_pattern.pattern for routed_pattern, _ in self.plan.patterns[name]]
             batch, further_types = EventBatch.joined(batches), self._further_types(name)
-            notices = strangers(patterns, batch, further_types=further_types, is_example=is_example)
+            members = beside.get(name, ())
+            notices = strangers(patterns, batch, further_types=further_types, beside=members, is_example=is_example)
             for pattern, notice in notices:
                 by_pattern.setdefault(pattern.name, []).append(notice.placed)
             constraint_set, types = self.plan.sets[name], types_of(batch)
             for operator, names_read in self._names_read.get(name, {}).items():
-                sentences = strange_names(names_read, batch, further_types=further_types, is_example=is_example)
+                sentences = strange_names(
+                    names_read, batch, further_types=further_types, beside=members, is_example=is_example
+                )
                 if sentences:
                     by_pattern.setdefault(operator, []).extend(sentences)
             if misspelt := misspelt_types(self.streams[name], constraint_set, types, "in these events"):

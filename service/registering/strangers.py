@@ -42,6 +42,7 @@ def strangers(
     events: EventBatch,
     *,
     further_types: Collection[str] | None = (),
+    beside: Collection[str] = (),
     is_example: bool = False,
 ) -> Iterator[tuple[Pattern, Notice]]:
     """Yield notices about types and attributes that no event has, and about comparisons of different kinds of values.
@@ -49,6 +50,7 @@ def strangers(
     An attribute counts as present if an event of one of the step's types has a member of this name, at any depth.
 
     ``further_types`` are correct types that need not occur in the events. If it is None, types are not checked.
+    ``beside`` are members that the events had beside ``data`` and that were not read.
 
     With ``is_example``, the events are a small example, such as those of a test, which lacks types and attributes on
     purpose. A name is then reported only if it is similar to another name that the pattern does not use.
@@ -63,7 +65,7 @@ def strangers(
             for notice in unknown_types(pattern, known, "in these events", known - named):
                 if not is_example or "did you mean" in notice.message:
                     yield pattern, notice
-        for notice in _of_attributes(pattern, attributes, is_example=is_example):
+        for notice in _of_attributes(pattern, attributes, beside, is_example=is_example):
             yield pattern, notice
         for notice in incomparable(pattern, events, kinds_read):
             yield pattern, notice
@@ -74,6 +76,7 @@ def strange_names(
     events: EventBatch,
     *,
     further_types: Collection[str] | None = (),
+    beside: Collection[str] = (),
     is_example: bool = False,
 ) -> list[str]:
     """Return notices about the types and attributes of an operator's document that no event has, as in ``strangers``.
@@ -92,7 +95,7 @@ def strange_names(
         if read.path and not attributes.have(read.path, read.types):
             suggestion = did_you_mean(".".join(read.path), attributes.names(read.types) - named)
             if suggestion or not is_example:
-                sentences.append(f"{read.field}: {_missing(read.path, read.types, suggestion)}")
+                sentences.append(f"{read.field}: {_missing(read.path, read.types, suggestion, beside)}")
     return list(dict.fromkeys(sentences))
 
 
@@ -149,7 +152,9 @@ def misspelt_types(
     ]
 
 
-def _of_attributes(pattern: Pattern, attributes: _Attributes, *, is_example: bool) -> Iterator[Notice]:
+def _of_attributes(
+    pattern: Pattern, attributes: _Attributes, beside: Collection[str], *, is_example: bool
+) -> Iterator[Notice]:
     read: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[Attribute, str | None]] = {}
     for attribute, alias, step_types in attributes_by_types(pattern):
         read.setdefault((attribute.path, step_types), (attribute, alias))
@@ -167,13 +172,14 @@ def _of_attributes(pattern: Pattern, attributes: _Attributes, *, is_example: boo
         is_of_event = name in OF_EVENT and alias is not None
         own = f"; the {name} of the event is {name}({alias})" if is_of_event else ""
         if suggestion or not is_example:
-            message = _missing(path, step_types, suggestion + no_alias) + own
+            message = _missing(path, step_types, suggestion + no_alias, beside) + own
             yield Notice("unknown-attribute", message, attribute.position)
 
 
-def _missing(path: tuple[str, ...], types: tuple[str, ...], suggestion: str) -> str:
+def _missing(path: tuple[str, ...], types: tuple[str, ...], suggestion: str, beside: Collection[str]) -> str:
     source = f"of the type {listed(types)}" if types else "here"
-    return f"no event {source} has {'.'.join(path)}{suggestion}, so it is null everywhere"
+    where = f"; {path[0]} is beside data, and only the members of data are attributes" if path[0] in beside else ""
+    return f"no event {source} has {'.'.join(path)}{suggestion}, so it is null everywhere{where}"
 
 
 def types_of(events: EventBatch) -> list[str]:

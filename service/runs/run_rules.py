@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -85,9 +85,12 @@ class RunRules:
                 self.constraint_set,
             )
 
-    def event_notices(self, events: EventBatch) -> Iterator[str]:
-        """Yield notices about types, also of constraints, and attributes that no event has, and about comparisons."""
-        for pattern, notice in strangers(self.patterns, events):
+    def event_notices(self, events: EventBatch, beside: Collection[str] = ()) -> Iterator[str]:
+        """Yield notices about types, also of constraints, and attributes that no event has, and about comparisons.
+
+        ``beside`` are members that the events had beside ``data`` and that were not read.
+        """
+        for pattern, notice in strangers(self.patterns, events, beside=beside):
             yield f"{pattern.name}: {notice.placed}"
         yield from misspelt_types(self.declaration, self.own, types_of(events), "in these events")
 

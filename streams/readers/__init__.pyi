@@ -1,6 +1,11 @@
 """Exports of the package; `__init__.py` loads each name at its first use."""
 
-from .files import read_batch as read_batch, read_events as read_events, reads_by_columns as reads_by_columns
+from .files import (
+    read_batch as read_batch,
+    read_events as read_events,
+    reads_by_columns as reads_by_columns,
+    unread_members as unread_members,
+)
 from .mapped_rows import RawRow as RawRow, RowLayout as RowLayout, mapped_row as mapped_row
 from .one_by_one import iterate_batches as iterate_batches, iterate_events as iterate_events
 from .opening import encoding_of as encoding_of

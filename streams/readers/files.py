@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
+import orjson
 import pyarrow as pa
 
 from streams.batch import EventBatch
 from streams.errors import EventFileError, EventRejected
 from streams.event import Event
+from streams.keys import places_of
 from streams.readers.comma_separated import read_comma_separated
-from streams.readers.jsonl import read_jsonl
+from streams.readers.jsonl import declaration_of, read_jsonl
 from streams.readers.line_columns import read_line_columns
 from streams.readers.opening import open_events
 from streams.readers.options import Progress, ReaderOptions
@@ -33,6 +37,7 @@ _READERS: Mapping[str, Callable[[io.BufferedReader, Path, ReaderOptions], list[E
     ".xes": _read_xes,
 }
 _LEAST_BYTES = 512 * 1024  # a few thousand lines
+_FIRST_LINES = 100
 _LEAST_COMPRESSED = _LEAST_BYTES // 8
 
 
@@ -106,6 +111,24 @@ def reads_by_columns(path: str | Path) -> bool:
         return path.stat().st_size >= (_LEAST_COMPRESSED if path.suffix.lower() == ".gz" else _LEAST_BYTES)
     except OSError:
         return False  # opening the file reports the error
+
+
+def unread_members(path: Path, options: ReaderOptions) -> frozenset[str]:
+    """Return the names of members that the first JSON lines of a file have beside ``data``, and that are not read.
+
+    Other kinds of files have none.
+    """
+    declaration = declaration_of(options)
+    mapping = declaration.mapping
+    if _READERS.get(_kind(path)) is not read_jsonl or mapping.data is None:
+        return frozenset()
+    paths = {*mapping.paths["id"], mapping.type, mapping.time, mapping.data, *places_of(declaration.key)}
+    names: set[str] = set()
+    with open_events(path, options) as stream, suppress(orjson.JSONDecodeError):
+        for line in islice(stream, _FIRST_LINES):
+            value = orjson.loads(line.strip() or b"{}")
+            names |= value.keys() if isinstance(value, dict) else set()
+    return frozenset(names - {place.partition(".")[0] for place in paths})
 
 
 def _of_table(

@@ -219,3 +219,24 @@ def test_a_pattern_that_resolves_nothing_is_noticed(call, project, by, resolved,
         found = [line for line in err.splitlines() if "resolves" in line]
         assert len(found) == (notice is not None)
         assert notice is None or found[0].startswith(f"notice: closing: resolves: {notice}")
+
+
+def test_an_attribute_beside_data_is_noticed(call, project, tmp_path):
+    line = {"id": "1", "type": "Login", "time": "2026-01-01T00:00:00Z", "key": "k", "amount": 5, "data": {"v": 1}}
+    pattern = PATTERN.replace("NAME", "p").replace("TEXT", "Login a [amount > 3 AND rate > 3]")
+    aggregate = AGGREGATE.replace("regoin", "amount").replace("type IN ('Loogin', 'Login') AND txxt = '1'", "v = 1")
+    folder, *_ = project(
+        "{kind: stream, name: s}\n" + pattern + aggregate.replace("max(region), u: sum(txxt)", "sum(v)")
+    )
+    (tmp_path / "s.jsonl").write_bytes(orjson.dumps(line))
+    (tmp_path / "p.pattern").write_text("PATTERN p EVENT Login a [amount > 3 AND rate > 3]")
+    beside = "has amount, so it is null everywhere; amount is beside data, and only the members of data are attributes"
+    _, _, ran = call("run", folder, "--events", str(tmp_path / "s.jsonl"))
+    _, _, matched = call("match", "--pattern", str(tmp_path / "p.pattern"), "--events", str(tmp_path / "s.jsonl"))
+    assert [line for line in notices_of(ran) if line.endswith(beside)] == [
+        f"notice: p: line 1, column 26: no event of the type Login {beside}",
+        f"notice: g: by: no event here {beside}",
+    ]
+    assert [line for line in notices_of(matched) if "beside" in line] == [
+        f"notice: p: line 1, column 26: no event of the type Login {beside}"
+    ]

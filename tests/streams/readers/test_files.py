@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streams.errors import EventFileError
-from streams.readers import Columns, ReaderOptions, read_batch, read_events
+from streams.readers import Columns, ReaderOptions, read_batch, read_events, unread_members
 
 LINE = b'{"id":"e%d","type":"A","time":%d,"key":"k"}\n'
 CSV = b"id,type,time,key\ne1,A,0,k\n"
@@ -158,3 +158,22 @@ def test_damaged_files_of_columns_are_refused(tmp_path: Path, name: str) -> None
     (tmp_path / name).write_bytes(b"not a table, whatever its name")
     with pytest.raises(EventFileError, match=rf"{name}: not readable"):
         read_batch(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (ReaderOptions(), {"amount", "ticket"}),
+        (ReaderOptions(key="ticket"), {"amount", "key"}),
+        (ReaderOptions(columns=Columns(type="type")), set()),  # then every other member is an attribute
+    ],
+)
+def test_members_beside_data_are_those_that_are_not_read(
+    tmp_path: Path, options: ReaderOptions, expected: set[str]
+) -> None:
+    path = tmp_path / "e.jsonl"
+    path.write_text(
+        '\n{"id":"1","type":"A","time":1,"key":"k","ticket":"t","amount":5,"data":{"v":1}}\n[1]\nnot JSON\n'
+    )
+    assert unread_members(path, options) == expected
+    assert unread_members(tmp_path / "e.csv", options) == set()
