@@ -9,16 +9,31 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from nfa.conditions.lookups import lookup_of
 from nfa.conditions.predicates import BatchColumns
 from nfa.conditions.values import BOOLEAN, FLOAT, INTEGER, NULL, TEXT, classified
+from nfa.functions.lookups import LOOKUP
 from nfa.language.description import describe_expression
 from nfa.language.scope import all_atoms_of
 from nfa.language.stream_checks import Notice
-from nfa.syntax import Atom, Attribute, Comparison, Expression, InList, Literal, Pattern, operands_of, subexpressions
+from nfa.syntax import (
+    Atom,
+    Attribute,
+    Call,
+    Comparison,
+    Expression,
+    InList,
+    Literal,
+    Pattern,
+    operands_of,
+    subexpressions,
+)
 from streams import EventBatch, listed
+from streams.tables import TableForm
 
 _READ = 100_000  # maximum number of events read for the types of a step
 _COLUMN_TYPES = {BOOLEAN: "boolean", INTEGER: "number"}
+_OF_COLUMNS = {"text": TEXT, "boolean": BOOLEAN, "integer": INTEGER, "number": INTEGER}
 _WORDS = {TEXT: "a text", BOOLEAN: "a boolean", INTEGER: "a number"}
 
 _Kinds: TypeAlias = NDArray[np.uint8]
@@ -28,14 +43,16 @@ KindsRead: TypeAlias = dict[tuple[tuple[str, ...], tuple[str, ...]], _Kinds]
 """The kinds of values by path and types of events."""
 
 
-def incomparable(pattern: Pattern, events: EventBatch, known: KindsRead | None = None) -> Iterator[Notice]:
+def incomparable(
+    pattern: Pattern, events: EventBatch, known: KindsRead | None = None, forms: Mapping[str, TableForm] = {}
+) -> Iterator[Notice]:
     """Yield a notice for each comparison in a pattern that is null for all given events.
 
     At most 100,000 events are read for each set of types. ``known`` caches the kinds of values that were read. Callers
-    that check several patterns can pass the same cache.
+    that check several patterns can pass the same cache. ``forms`` has the tables that lookups read.
     """
     atoms = [atom for atom, _ in all_atoms_of(pattern.event)]
-    reading = _Reading(events, {atom.alias: atom for atom in reversed(atoms)}, {} if known is None else known)
+    reading = _Reading(events, {atom.alias: atom for atom in reversed(atoms)}, {} if known is None else known, forms)
     conditions: list[tuple[Expression | None, Atom | None]] = [(atom.condition, atom) for atom in atoms]
     places: set[tuple[Expression, tuple[str, ...]]] = set()
     for condition, step in [*conditions, (pattern.where, None)]:
@@ -43,6 +60,7 @@ def incomparable(pattern: Pattern, events: EventBatch, known: KindsRead | None =
             place = part, () if step is None else step.types
             if isinstance(part, Comparison | InList) and place not in places and not _reads_row(part, pattern):
                 places.add(place)
+                yield from reading.of_lookups(part, step)
                 yield from reading.with_constants(part, step) if _constants(part) else reading.of_attributes(part, step)
 
 
@@ -51,6 +69,32 @@ class _Reading:
     events: EventBatch
     steps: Mapping[str, Atom]
     known: KindsRead
+    forms: Mapping[str, TableForm]
+
+    def of_lookups(self, comparison: Comparison | InList, step: Atom | None) -> Iterator[Notice]:
+        """Yield a notice if a lookup gives values of one kind, by its column, and the other sides have none of it."""
+        sides = operands_of(comparison)
+        lookup = next((side for side in sides if isinstance(side, Call) and side.name == LOOKUP.name), None)
+        if lookup is None:
+            return
+        table, column, _ = lookup_of(lookup)
+        kind = _OF_COLUMNS.get(self.forms[table].columns.get(column or "", "")) if table in self.forms else None
+        others = [(side, self._side_kinds(side, step)) for side in sides if side is not lookup]
+        if kind is None or any(kind in kinds or NULL in kinds or not kinds for _, kinds in others):
+            return
+        side, kinds = others[0]
+        yield Notice(
+            "incomparable",
+            f"{describe_expression(lookup)} is {_WORDS[kind]}, as the column {column} of the table {table} is, and "
+            f"{describe_expression(side)} {_WORDS[min(kinds)]}: comparing them is always null; declare another "
+            "type of the column, or compare values of one kind",
+            lookup.position,
+        )
+
+    def _side_kinds(self, side: Expression, step: Atom | None) -> set[int]:
+        if isinstance(side, Literal):
+            return {_kind_of(side)}
+        return set(self._kinds(side, step).tolist()) if isinstance(side, Attribute) and side.path else set()
 
     def with_constants(self, comparison: Comparison | InList, step: Atom | None) -> Iterator[Notice]:
         constants, attribute = _constants(comparison), _attribute(comparison)

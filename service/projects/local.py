@@ -137,7 +137,14 @@ class LocalProject:
             patterns = [routed_pattern.pattern for routed_pattern, _ in self.plan.patterns[name]]
             batch, further_types = EventBatch.joined(batches), self._further_types(name)
             members = beside.get(name, ())
-            notices = strangers(patterns, batch, further_types=further_types, beside=members, is_example=is_example)
+            notices = strangers(
+                patterns,
+                batch,
+                further_types=further_types,
+                beside=members,
+                forms=self.plan.tables.forms,
+                is_example=is_example,
+            )
             for pattern, notice in notices:
                 by_pattern.setdefault(pattern.name, []).append(notice.placed)
             constraint_set, types = self.plan.sets[name], types_of(batch)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ from streams import RETRACTED, EventBatch, StreamDeclaration, did_you_mean, inne
 
 if TYPE_CHECKING:
     from constraints import ConstraintSet  # slow to import, and not needed by commands without constraints
+    from streams.tables import TableForm
 
 _MOST_EXAMINED, _FIRST = 1_000, 65_536
 _NO_END = "so no transaction ends with it"
@@ -43,6 +44,7 @@ def strangers(
     *,
     further_types: Collection[str] | None = (),
     beside: Collection[str] = (),
+    forms: Mapping[str, TableForm] = {},
     is_example: bool = False,
 ) -> Iterator[tuple[Pattern, Notice]]:
     """Yield notices about types and attributes that no event has, and about comparisons of different kinds of values.
@@ -50,7 +52,8 @@ def strangers(
     An attribute counts as present if an event of one of the step's types has a member of this name, at any depth.
 
     ``further_types`` are correct types that need not occur in the events. If it is None, types are not checked.
-    ``beside`` are members that the events had beside ``data`` and that were not read.
+    ``beside`` are members that the events had beside ``data`` and that were not read. ``forms`` has the tables that
+    lookups read.
 
     With ``is_example``, the events are a small example, such as those of a test, which lacks types and attributes on
     purpose. A name is then reported only if it is similar to another name that the pattern does not use.
@@ -67,7 +70,7 @@ def strangers(
                     yield pattern, notice
         for notice in _of_attributes(pattern, attributes, beside, is_example=is_example):
             yield pattern, notice
-        for notice in incomparable(pattern, events, kinds_read):
+        for notice in incomparable(pattern, events, kinds_read, forms):
             yield pattern, notice
 
 

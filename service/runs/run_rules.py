@@ -90,7 +90,7 @@ class RunRules:
 
         ``beside`` are members that the events had beside ``data`` and that were not read.
         """
-        for pattern, notice in strangers(self.patterns, events, beside=beside):
+        for pattern, notice in strangers(self.patterns, events, beside=beside, forms=self.tables.forms):
             yield f"{pattern.name}: {notice.placed}"
         yield from misspelt_types(self.declaration, self.own, types_of(events), "in these events")
 

@@ -51,12 +51,12 @@ class DryRuns:
         on_stream = replace(on_stream, suppression=read_suppression(suppress, on_stream))
         events = self._events(declaration, on_stream.route, most_events)
         rules = self._registration.constraint_set(declaration, route=on_stream.route, is_guarded=True)
+        tables = tables_for(self._stores, lookups_in(pattern))
         warnings += tuple(
             f"line {notice.position.line}, column {notice.position.column}: {notice.message}"
-            for _, notice in strangers([pattern], events)
+            for _, notice in strangers([pattern], events, forms=tables.forms)
         )
         begin_s = time.perf_counter()
-        tables = tables_for(self._stores, lookups_in(pattern))
         plan = stream_plan(declaration, rules, [(on_stream, is_guarded)], self._registration.budget, tables)
         run = StreamRun(plan, lists=_LISTS)
         run.feed(events, route=on_stream.route)

@@ -4,11 +4,14 @@ import pytest
 
 from nfa import incomparable, parse_pattern
 from streams import Event, EventBatch
+from streams.tables import TableForm
+
+FORMS = {"t": TableForm(key=("k",), columns={"k": "text", "limit": "text", "most": "number", "open": "boolean"})}
 
 
 def told(text, *data, kind="A"):
     events = [Event(id=f"e{n}", type=kind, time_us=n, key="k", data=item) for n, item in enumerate(data)]
-    notices = list(incomparable(parse_pattern(f"PATTERN p EVENT {text}"), EventBatch.from_events(events)))
+    notices = list(incomparable(parse_pattern(f"PATTERN p EVENT {text}"), EventBatch.from_events(events), forms=FORMS))
     assert all(notice.code == "incomparable" for notice in notices)
     return [notice.message for notice in notices]
 
@@ -60,3 +63,32 @@ def test_what_can_be_compared_is_not_reported(text):
 def test_any_event_and_nested_attributes():
     (message,) = told("_ a [w.x = 3]", {"w": {"x": "3"}}, kind="C")
     assert message.startswith("w.x is a text in 1 of 1 events here")
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        (
+            "v > lookup(t, k).limit",
+            "lookup(t, k).limit is a text, as the column limit of the table t is, and v a number",
+        ),
+        (
+            "lookup(t, k).limit > 3",
+            "lookup(t, k).limit is a text, as the column limit of the table t is, and 3 a number",
+        ),
+        (
+            "lookup(t, k).open IN ('a', 1)",
+            "lookup(t, k).open is a boolean, as the column open of the table t is, and 'a'",
+        ),
+        ("v > lookup(t, k).most", None),
+        ("k = lookup(t, k).limit", None),
+        ("w = lookup(t, k).limit", None),  # a text in one event
+        ("gone = lookup(t, k).limit", None),
+        ("lookup(t, k).most IN ('a', 1)", None),
+        ("v > lookup(unknown, k).limit", None),
+    ],
+)
+def test_a_lookup_is_compared_by_the_type_of_its_column(condition, found):
+    messages = told(f"A a [{condition}]", {"v": 1, "k": "x", "w": 1}, {"v": 2.5, "k": "y", "w": "z"})
+    assert len(messages) == (found is not None)
+    assert found is None or messages[0].startswith(found)

@@ -398,3 +398,21 @@ def test_patterns_read_tables_that_are_files(call, tmp_path: Path) -> None:
         status, _, err = call("match", "--pattern", "p.pattern", "--events", "e.parquet", "--table", table)
         assert status == 2
         assert message in err
+
+
+def test_a_lookup_of_texts_that_is_compared_with_numbers_is_noticed(call, tmp_path: Path) -> None:
+    (tmp_path / "limits.csv").write_text("s,highest\nboiler,high\n")
+    (tmp_path / "p.pattern").write_text("PATTERN p EVENT R a [v > lookup(limits, s).highest]")
+    data = {"s": "boiler", "v": 9}
+    line = {"id": "1", "type": "R", "time": "2026-01-01T09:00:00Z", "key": "k", "data": data}
+    (tmp_path / "e.jsonl").write_bytes(orjson.dumps(line))
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules/limits.csv").write_text("s,highest\nboiler,high\n")
+    (tmp_path / "rules/r.yaml").write_text(
+        "{kind: stream, name: s}\n---\n{kind: table, name: limits, file: limits.csv, key: [s]}\n---\n"
+        "{kind: pattern, name: p, stream: s, text: 'PATTERN p EVENT R a [v > lookup(limits, s).highest]'}\n"
+    )
+    for command in (("match", "--pattern", "p.pattern", "--table", "limits=limits.csv"), ("run", "rules")):
+        status, _, err = call(*command, "--events", "e.jsonl")
+        assert status == 0, err
+        assert "notice: p: line 1, column 26: lookup(limits, s).highest is a text, as the column highest" in err
