@@ -23,8 +23,12 @@ _LETTERS = Resource(
     one="dead letter",
     listed="recent dead letters, the newest first",
     table=Table(
-        ("id", "received_at", "stream", "code", "reason", "sent_again"),
-        lambda letter: {**letter, "sent_again": _outcome(letter.get("replay"))},
+        ("id", "received_at", "stream", "origin", "code", "reason", "sent_again"),
+        lambda letter: {
+            **letter,
+            "origin": " ".join(f"{name} {value}" for name, value in (letter.get("origin") or {}).items()),
+            "sent_again": _outcome(letter.get("replay")),
+        },
     ),
 )
 _SENT = Table(("id", "outcome"), lambda replay: {**replay, "outcome": _outcome(replay)})

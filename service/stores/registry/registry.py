@@ -6,7 +6,7 @@ log. Therefore registry and log are always consistent (``service.stores.record_b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import Any, TypeAlias, cast
@@ -34,7 +34,7 @@ from service.stores.registry.registered import (
 from service.stores.registry.removal import CONSTRAINT_VERSIONS_KEY, CONSTRAINTS_KEY, STREAM_VERSIONS_KEY, StreamRemoval
 from service.stores.server_facts import server_time_us
 from service.stores.severities import USUAL_SEVERITY, Severity
-from streams import STREAMS_KEY, USUAL_BUDGET, ConstraintsOn, StreamDeclaration, StreamOn, WorkBudget
+from streams import STREAMS_KEY, USUAL_BUDGET, ConstraintsOn, StreamDeclaration, StreamOn, WorkBudget, shown
 
 _MOST_READ = 256  # operators whose parsed records are cached
 
@@ -82,9 +82,10 @@ class Registry:
                 declared = LogChange(stream=declaration.name, control=StreamOn(declaration), user=declaration.name)
                 return Change(record=record, version=1, log=(declared,), checks=checks)
             if stored.declaration != declaration or is_checked not in (None, stored.schemas.is_checked):
+                differing = "; ".join(_differences(stored, declaration, is_checked))
                 raise StreamExists(
-                    f"the stream {declaration.name!r} exists with another declaration; use another name, send the "
-                    f"existing declaration, or change it (PATCH /v1/streams/{declaration.name})",
+                    f"the stream {declaration.name!r} exists with another declaration ({differing}); use another name, "
+                    f"send the existing declaration, or change it (PATCH /v1/streams/{declaration.name})",
                     stream=declaration.name,
                 )
             return None
@@ -335,3 +336,14 @@ def _next_constraints(
     record = encode(stream=stream, version=version, uploaded_us=now_us, **asdict(draft))
     control = ConstraintsOn(name=stream, version=version, document=draft.document)
     return Change(record=record, version=version, log=(LogChange(stream=stream, control=control),))
+
+
+def _differences(stored: StreamRecord, declaration: StreamDeclaration, is_checked: bool | None) -> Iterator[str]:
+    before, after = stored.declaration.to_json(), declaration.to_json()
+    for member in dict.fromkeys((*before, *after)):
+        values = [form.get(member) for form in (before, after)]
+        if values[0] != values[1]:
+            there, here = ("not set" if value is None else shown(value) for value in values)
+            yield f"{member}: {there}, here {here}"
+    if is_checked is not None and is_checked != stored.schemas.is_checked:
+        yield f"schemas: {'check' if stored.schemas.is_checked else 'off'}"

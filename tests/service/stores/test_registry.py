@@ -55,8 +55,12 @@ def test_the_same_declaration_again_changes_nothing(registry, stores):
 
 def test_another_declaration_is_refused(registry):
     registry.declare_stream(ORDERS)
-    with pytest.raises(StreamExists, match="'orders'"):
-        registry.declare_stream(StreamDeclaration(name="orders"))
+    other = StreamDeclaration(name="orders", key="data.other", idle_timeout=60, end_events=ORDERS.end_events)
+    with pytest.raises(StreamExists) as refused:
+        registry.declare_stream(other, is_checked=True)
+    assert f"another declaration (key: '{ORDERS.key}', here 'data.other'" in refused.value.message
+    assert "idle_timeout: not set, here 60; schemas: off)" in refused.value.message
+    assert "end_events" not in refused.value.message
     assert registry.stream("orders") == ORDERS
 
 
