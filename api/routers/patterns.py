@@ -100,7 +100,7 @@ def put_pattern(
     name, pattern = named
     parsed = services.registration.read_pattern(pattern.text, pattern.definition)
     if parsed.name != name:
-        raise WrongShape(f"path.name: the pattern's name is {parsed.name!r}; name it so in the path or in the text")
+        raise WrongShape(f"path.name: the text calls the pattern {parsed.name!r}, the request {name!r}; use one name")
     is_known = _is_known(services, name)
     draft = replace(pattern.to_domain(parsed, preconditions), severity=pattern.severity or USUAL_SEVERITY)
     report = _registered(pattern.stream, parsed, draft, services, caller)

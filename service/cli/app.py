@@ -318,6 +318,7 @@ _WHOLE = {
     "GET /v1/traces/{stream}/{key}": "forestall traces show STREAM KEY",
     "GET /v1/alerts?key=": "forestall alerts list --key KEY",
     "with ?cascade=true": "with --cascade",
+    'use the log: {"log": true}': "leave --path out to use the log",
     "send an API key as 'Authorization: Bearer <key>' or as 'X-API-Key: <key>'": (
         "give an API key with --api-key, in FORESTALL_API_KEY, or with a context ('forestall context add')"
     ),
@@ -327,6 +328,8 @@ _WHOLE = {
 Most are operations that have no group of their own, or that messages name with parameters.
 """
 
+_STEP = re.compile(r"\bPOST /v1/([a-z-]+)/([^\s/;,)?]+)/(activate|pause|resume|retire)(?![\w/{?])")
+_UNFOLLOW = re.compile(r"\bDELETE /v1/streams/([^\s/;,)?]+)/workflow(?![\w/{?])")
 _IN_WHOLE = re.compile(rf"({'|'.join(map(re.escape, _WHOLE))})(?![\w/{{?])")
 
 
@@ -347,6 +350,11 @@ def as_commands(message: str, groups: Set[str]) -> str:
             name = "FILE"  # the document contains the name
         return f"forestall {group} {verb}{'' if name is None else f' {name}'}"
 
+    def step(operation: re.Match[str]) -> str:
+        group, name, verb = operation.groups()
+        return f"forestall {group} {verb} {name}" if group in groups and verb in _verbs(group) else operation[0]
+
+    message = _UNFOLLOW.sub(r"forestall workflows unfollow \1", _STEP.sub(step, message))
     return _OPERATION.sub(command, _IN_WHOLE.sub(lambda operation: _WHOLE[operation[0]], message))
 
 

@@ -180,7 +180,10 @@ def _print_measured(stats: Mapping[str, Any]) -> None:
         typer.echo(printable(f"lateness  {name}  {words}"))
     for name, inputs in stats.get("waiting", {}).items():
         for alias, entry in inputs.items():
-            words = f"disorder {entry['disorder']}, closing key {entry['closing_key']}, "
+            disorder, closing_key = (
+                "unknown" if entry[name] is None else entry[name] for name in ("disorder", "closing_key")
+            )
+            words = f"disorder {disorder}, closing key {closing_key}, "
             words += counted(entry["late"], "late event")
             words = words if entry["arrived"] else "no event has a whole number as key"
             typer.echo(printable(f"waiting  {name}  {alias}: {words}"))

@@ -244,7 +244,7 @@ class WorkflowLibrary:
             if streams := [follower.stream for follower in self._followers(name)]:
                 raise WorkflowFollowed(
                     f"the workflow {name!r} is followed by {', '.join(streams)}; unfollow it first (DELETE "
-                    f"/v1/streams/NAME/workflow)",
+                    "/v1/streams/STREAM/workflow)",
                     workflow=name,
                     streams=list(streams),
                 )

@@ -108,6 +108,17 @@ def test_a_backtest_measures_what_a_run_measures(tmp_path: Path, call: Any) -> N
     assert found["waiting"]["paid"]["p"]["closing_key"] > 2_400
 
 
+def test_a_measurement_that_is_not_known_yet_is_said(project: LocalProject, tmp_path: Path, call: Any) -> None:
+    arguments = ["run", str(tmp_path)]
+    for stream, some in MADE.items():
+        path = tmp_path / f"{stream}.jsonl"
+        path.write_bytes(b"\n".join(orjson.dumps(render_plain(event)) for event in some[:3]))
+        arguments += ["--events", f"{stream}={path}"]
+    said = [line for line in call(*arguments)[1].splitlines() if line.startswith("waiting  paid")]
+    assert len(said) == 2
+    assert all("closing key unknown" in line and "None" not in line for line in said)
+
+
 @pytest.mark.parametrize("keys", ["", ", keys: {order: data.ordr}"])
 def test_a_path_that_no_event_has_is_named(tmp_path: Path, call: Any, keys: str) -> None:
     (tmp_path / "p.yaml").write_text(
