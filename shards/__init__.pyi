@@ -54,12 +54,12 @@ from .kinds.patterns.suppression import (
 )
 from .lookups import TableRecord as TableRecord, records_of as records_of
 from .metering import Cost as Cost, Metering as Metering
+from .names_read import NameRead as NameRead
 from .operators import (
     LATENESS as LATENESS,
     DocumentKind as DocumentKind,
     Kind as Kind,
     Likeness as Likeness,
-    NameRead as NameRead,
     Observation as Observation,
     Origin as Origin,
     Output as Output,

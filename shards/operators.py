@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from shards.entries import Entry
 from shards.errors import OperatorSuspended, ShardError
 from shards.feeds import Feed
+from shards.names_read import NameRead
 from shards.results import ResultKind
 from shards.rows import ResultRows
 from streams import (
@@ -114,22 +115,6 @@ class DeciderKind:
 
 Decided: TypeAlias = tuple[int, Mapping[str, Any]]
 """A decision: its time in microseconds UTC, and the members of its control record."""
-
-
-class NameRead(NamedTuple):
-    """The names that one member of an operator's document reads: event types of a stream, or the path of an attribute.
-
-    Attributes:
-        field: The member of the document, in words.
-        types: The event types that the member names. With a path: the types of the events that have the attribute, or
-            empty for events of any type.
-        path: The path of the attribute. Empty if the member names event types.
-    """
-
-    field: str
-    stream: str
-    types: tuple[str, ...]
-    path: tuple[str, ...] = ()
 
 
 class Output:

@@ -343,7 +343,7 @@ def _differences(stored: StreamRecord, declaration: StreamDeclaration, is_checke
     for member in dict.fromkeys((*before, *after)):
         values = [form.get(member) for form in (before, after)]
         if values[0] != values[1]:
-            there, here = ("not set" if value is None else shown(value) for value in values)
-            yield f"{member}: {there}, here {here}"
+            stored_text, given_text = ("not set" if value is None else shown(value) for value in values)
+            yield f"{member}: {stored_text}, here {given_text}"
     if is_checked is not None and is_checked != stored.schemas.is_checked:
         yield f"schemas: {'check' if stored.schemas.is_checked else 'off'}"

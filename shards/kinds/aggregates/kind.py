@@ -19,7 +19,8 @@ from shards.feeds import Feed
 from shards.kinds.aggregates.errors import AggregateSuspended
 from shards.kinds.aggregates.results import AGGREGATE_SUSPENSION, moved_stream
 from shards.kinds.aggregates.schema import AGGREGATE_SCHEMA
-from shards.operators import DocumentKind, Host, Kind, NameRead, SavedHost
+from shards.names_read import NameRead
+from shards.operators import DocumentKind, Host, Kind, SavedHost
 from shards.results import ResultKind
 from streams import Definition, ForestallError, Input, StreamDeclaration
 from streams.tables import Lookup, Tables

@@ -35,7 +35,7 @@ from aggregates import (
 )
 from nfa import EventExpression, PatternRefused, columns_of_events, parse_event_expression
 from shards.errors import OperatorRefused
-from shards.operators import NameRead
+from shards.names_read import NameRead
 from streams import (
     ENDED,
     RETRACTED,

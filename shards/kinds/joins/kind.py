@@ -20,7 +20,8 @@ from shards.feeds import Feed
 from shards.kinds.joins.errors import JOIN_LETTERS, JoinSuspended
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
 from shards.kinds.joins.sources import KEYLESS, WAIT, source_of
-from shards.operators import Decided, DeciderKind, DocumentKind, Host, Kind, NameRead, SavedHost
+from shards.names_read import NameRead
+from shards.operators import Decided, DeciderKind, DocumentKind, Host, Kind, SavedHost
 from shards.results import ResultKind
 from streams import Definition, ForestallError, Input, SpilledFiles, StreamDeclaration, key_json
 from streams.tables import Lookup

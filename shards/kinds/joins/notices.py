@@ -8,7 +8,7 @@ from typing import Any
 from joins import Column, JoinBody, JoinInput
 from shards.kinds.joins.conditions import condition_of
 from shards.kinds.joins.sources import source_of
-from shards.operators import NameRead
+from shards.names_read import NameRead
 from streams import StreamDeclaration
 
 _OF_EVENT = ("id", "type", "time")

@@ -8,10 +8,9 @@ from typer.main import get_command
 
 from api import create_app
 from house import ROOT
-from service import AlertSink, Intake
+from service import AlertSink
 from service.cli.app import build_app, commands, listing
-from service.intake.posting import FeedPart, Unreadable
-from service.stores import ExecutorReport, FeedMark, FeedStep
+from service.stores import ExecutorReport
 from streams import EventBatch, key_hash, shard_of
 from tests.builders.api import serving
 from tests.builders.service import settings_for, sink_row, stats_row
@@ -363,20 +362,6 @@ def test_dead_letters_are_listed_shown_and_sent_again(run, printed, tmp_path):
     assert "accepted" in run("dead-letters", "list")[1]
     assert printed("dead-letters", "replay", "--all") == []
     assert run("dead-letters", "replay")[0] == 2
-
-
-@pytest.mark.parametrize(
-    ("origin", "shown"),
-    [({"file": "a.jsonl", "row": 2}, "file a.jsonl row 2"), ({"topic": "t", "partition": 0, "offset": 7}, "offset 7")],
-)
-def test_the_list_of_dead_letters_shows_where_a_feed_read_them(run, printed, stores, settings, clock, origin, shown):
-    printed("streams", "add", "orders")
-    intake = Intake(stores.log, stores.registry, settings.limits, clock)
-    begin = FeedMark(checkpoint="c")
-    stores.feeds.begin("f", begin, "orders")
-    part = FeedPart(step=FeedStep(feed="f", before=begin, after=FeedMark(checkpoint="c", row=1)), origins=[origin])
-    intake.ingest("orders", [Unreadable(detail="cannot be read", text="x")], part=part)
-    assert shown in run("dead-letters", "list")[1]
 
 
 def test_all_letters_are_sent_again_although_the_oldest_stay_refused(run, printed, tmp_path, monkeypatch):
