@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from api.wire import LONGEST_NAME, MOST_FAULTS
+from streams import shown
 
 _PREFIXES = ("Value error, ", "Assertion failed, ")
 _SHOULD_BE = "Input should be "
@@ -32,9 +33,10 @@ def form_faults(faults: Sequence[Any], body: object) -> list[Fault]:
     by_place: dict[tuple[str, ...], list[str]] = {}
     for place, message in dict.fromkeys(placed):
         by_place.setdefault(place, []).append(_plain(message))
+    inputs = {tuple(_place(fault, body)): fault.get("input") for fault in faults[:MOST_FAULTS]}
     deeper = {place[:length] for place in by_place for length in range(1, len(place))}
     return [
-        Fault(".".join(place), _joined(messages))
+        Fault(".".join(place), _joined(messages) + _value_words(place, inputs[place], messages))
         for place, messages in by_place.items()
         if place not in deeper or not all(message.startswith(_SHOULD_BE) for message in messages)
     ]
@@ -69,6 +71,12 @@ def _plain(message: str) -> str:
         return f"{_SHOULD_BE}an object"
     message = message.partition(", unable to parse")[0]
     return message.replace("a valid dictionary", "an object").replace("a valid list", "an array")
+
+
+def _value_words(place: tuple[str, ...], value: object, messages: Sequence[str]) -> str:
+    """Return a wrong value of a query parameter in words. The text is empty for bodies and header fields."""
+    is_repeated = place[0] == "query" and isinstance(value, str) and messages[0].startswith(_SHOULD_BE)
+    return f", got {shown(value)}" if is_repeated else ""
 
 
 def _joined(messages: Sequence[str]) -> str:

@@ -31,7 +31,7 @@ JSON = {"content-type": "application/json"}
         ("POST /v1/streams", {"nam": "s"}, "body.nam", "did you mean name?"),
         ("POST /v1/backtests", {"stream": "orders", "pattern": {"txt": "x"}}, "body.pattern.txt", "did you mean text?"),
         ("GET /v1/alerts?since=yesterday", None, "query.since", "time 'yesterday' is not RFC 3339"),
-        ("GET /v1/alerts?limit=many", None, "query.limit", "valid integer"),
+        ("GET /v1/alerts?limit=many", None, "query.limit", "valid integer, got 'many'"),
         ("GET /v1/alerts?limit=1&limit=2", None, "query.limit", "given twice"),
         ("GET /v1/patterns?stream=orders&stream=gen", None, "query.stream", "given twice"),
         ("GET /v1/traces", None, "query.stream", "Field required"),
