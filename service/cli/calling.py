@@ -203,6 +203,7 @@ class _Plain(yaml.SafeDumper):
     """A YAML dumper that omits quotes, because only people read the output; programs read ``--json``."""
 
     def represent_scalar(self, tag: str, value: Any, style: str | None = None) -> yaml.ScalarNode:
+        style = "|" if "\n" in str(value) else style  # other styles have an empty line between two lines
         return super().represent_scalar("tag:yaml.org,2002:str", value, style)
 
     def ignore_aliases(self, data: Any) -> bool:
