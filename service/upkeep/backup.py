@@ -38,8 +38,12 @@ _SECOND_US = 1_000_000
 _BLOCK = 1024 * 1024
 _CHECKPOINTS = "checkpoint*"  # one checkpoint for each layout of the log
 _WORDS = {"redis": "Redis", "folder": "a folder"}
-_REGISTERED = frozenset(  # at least one of these keys exists, unless the service was only started
-    key.encode() for key in (STREAMS_KEY, TableStore.key, WorkflowStore.key, WebhookStore.key, ProjectStore.key)
+_OF_DATA = tuple(  # at least one key begins like this, unless the service was only started
+    key.encode()
+    for key in (
+        *(STREAMS_KEY, TableStore.key, WorkflowStore.key, WebhookStore.key, ProjectStore.key),
+        *("forestall:alerts", "forestall:incidents"),
+    )
 )
 _PROGRESS_KEYS = (
     b"forestall:log:counts",
@@ -85,9 +89,9 @@ def back_up(
         raise BackupRefused("a backup was being restored and is not complete: restore it again first")
     before = _progress(keyspace)
     keys, files = keyspace.names(), list(_files(settings))
-    if _REGISTERED.isdisjoint(keys):
+    if not any(key.startswith(_OF_DATA) for key in keys):
         raise BackupRefused(
-            f"Redis has no streams, tables, workflows or webhooks of a service with the data folder "
+            f"Redis has no streams, tables, workflows, webhooks or alerts of a service with the data folder "
             f"{settings.data_dir}, so the backup would be empty: set FORESTALL_DATA_DIR and FORESTALL_REDIS_URL as for "
             "the service"
         )
@@ -156,7 +160,7 @@ def look_into(path: Path) -> BackupContent:
     for kind, values in frames(path):
         if kind == b"H":
             head = values[0]
-        elif kind == b"K" and values[0] in _REGISTERED:
+        elif kind == b"K" and values[0].startswith(_OF_DATA):
             is_empty = False
         elif kind == b"K" and values[0] == FORMAT_KEY.encode():
             store_format = int(values[3])

@@ -253,6 +253,12 @@ def test_a_store_without_streams_is_backed_up_with_all_else(client, settings, st
     assert content(there_stores.client).keys() - NUMBERS == content(client).keys()
 
 
+def test_results_of_streams_that_were_deleted_are_backed_up(client, settings, stores, tmp_path):
+    match_all(settings, stores)
+    client.zadd("forestall:alerts:index", {"a": 1})
+    assert back_up(settings, stores, tmp_path / "file", HandClock(), ignore).keys
+
+
 def test_a_backup_in_which_nothing_was_registered_replaces_nothing(client, settings, stores, other, tmp_path):
     match_all(*other)
     with writing(tmp_path / "file") as out:  # as earlier releases wrote it
