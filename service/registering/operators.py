@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from constraints import ConstraintSet, parse_constraints
 from service.registering.derivations import Derivations, remove_inner
+from service.registering.known_types import known_types
 from service.registering.requirements import Requirements
 from service.registering.strangers import unfollowed_names
 from service.registering.tables import require_lookups, tables_for
@@ -204,12 +206,13 @@ class OperatorLibrary:
         return [*notices, *self._unfollowed([*kind.names_read(record.definition)])]
 
     def _unfollowed(self, names_read: Sequence[NameRead]) -> Iterator[str]:
-        for stream in dict.fromkeys(read.stream for read in names_read):
+        for stream in dict.fromkeys(read.stream for read in names_read if not read.path):
             record = self._registry.find_stream(stream)
             if record is not None and not record.declaration.derived:
                 of_stream = [read for read in names_read if read.stream == stream]
-                with_schemas = self._registry.event_types.all(stream)
-                yield from unfollowed_names(of_stream, record.declaration, self._constraint_set(stream), with_schemas)
+                unfollowed = partial(unfollowed_names, of_stream, record.declaration, self._constraint_set(stream))
+                if unfollowed(self._registry.event_types.all(stream)):
+                    yield from unfollowed(known_types(self._stores, stream))
 
     def _has_constraints(self, stream: str) -> bool:
         return bool(self._constraint_set(stream).parts)

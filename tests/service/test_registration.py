@@ -320,6 +320,16 @@ def test_types_in_joins_and_aggregates_like_those_that_are_known_are_warned_of(r
     }
 
 
+def test_types_of_aggregates_that_the_newest_events_have_are_not_warned_of(registration, stores, settings, clock):
+    registration.constraint_sets.upload("orders", ["exclusive(answered, opened)"])
+    event = {"id": "1", "type": "answerd", "time": 1, "data": {"order": {"id": "a"}}}
+    assert Intake(stores.log, stores.registry, settings.limits, clock).ingest("orders", [event]).accepted == 1
+    operators = OperatorLibrary(stores, clock)
+    record, _ = operators.put("aggregate", AGGREGATE)
+    (notice,) = [notice for notice in operators.notices(record) if "none of" in notice]
+    assert notice.startswith("where: opend (did you mean opened?)")
+
+
 def test_failing_conditions_are_told_in_words(registration):
     registration.constraint_sets.upload("orders", ["exclusive(B, C)"])
     register_pattern(registration, "orders", PATTERN)
