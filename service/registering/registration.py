@@ -241,7 +241,8 @@ class Registration:
         require_lookups(self._stores, lookups_in(pattern))
         tables = self._check_rows(pattern)
         self._derivations.check(pattern, declaration.name)
-        on_stream.require_matchable()
+        on_stream.ends.check(pattern)
+        on_stream.check.require_satisfiable()
         return self._warnings(on_stream, on_stream.check, tables)
 
     def _warnings(self, on_stream: OnStream, check: QueryCheck, tables: Tables) -> tuple[str, ...]:
@@ -287,17 +288,28 @@ class Registration:
         draft = replace(draft, parts=pattern_parts(unversioned.definition))
         if suppression is not None:
             self._derivations.check_operator("pattern", draft.name, unversioned.feeders)
-            warnings = (*warnings, *self._resolving_nothing(suppression))
+            warnings = (*warnings, *self._resolving_nothing(suppression, declaration.name))
         self._derivations.declare_fed_by(declaration.name, draft)
         required = self._required(on_stream, unversioned, feeds, is_stored_only=draft.state == "draft")
         draft = replace(draft, required=required)
         record, is_new = self._stores.registry.put_pattern(declaration.name, draft, self._clock.now_us())
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
 
-    def _resolving_nothing(self, suppression: Mapping[str, Any] | None) -> tuple[str, ...]:
+    def _resolving_nothing(
+        self, suppression: Mapping[str, Any] | None, stream: str, *, is_within_stream: bool = False
+    ) -> tuple[str, ...]:
+        """Return a warning if the member ``resolves`` of a pattern of a stream can close no incidents.
+
+        If ``is_within_stream``, nothing is returned about patterns of other streams, which the caller may not read.
+        """
         if suppression is None or "resolves" not in suppression:
             return ()
-        opens = {record.name: record.body.get(SUPPRESSION) or {} for record in self._stores.registry.patterns()}
+        opens = {record.name: record.body.get(SUPPRESSION) or {} for record in self._stores.registry.patterns(stream)}
+        resolved = self._stores.registry.pattern_operators.find(suppression["resolves"])
+        if resolved is not None and resolved.name not in opens:
+            if is_within_stream:
+                return ()
+            opens[resolved.name] = resolved.body.get(SUPPRESSION) or {}
         return resolving_nothing(suppression, opens, "is registered, so no incident is closed yet")
 
     def _report(self, record: RegisteredPattern, is_new: bool) -> PatternReport:
@@ -312,7 +324,8 @@ class Registration:
             warnings = pattern_warnings(on_stream, check)
         else:
             warnings = self._warnings(on_stream, check, self._tables_of(on_stream.pattern))
-            warnings += self._resolving_nothing(record.body.get(SUPPRESSION))
+            suppression = record.body.get(SUPPRESSION)
+            warnings += self._resolving_nothing(suppression, record.stream, is_within_stream=True)
         return PatternReport(pattern=record, is_new=is_new, parsed=on_stream.pattern, warnings=warnings)
 
     def _on_stream(self, record: RegisteredPattern) -> OnStream:
