@@ -250,7 +250,7 @@ def _of_value(fault: jsonschema_rs.ValidationError, part: Mapping[str, Any], des
     actual = f"; got {json.dumps(value, ensure_ascii=False, separators=_COMPACT)}"
     if "enum" in part:
         choices = [name for name in part["enum"] if isinstance(name, str)]
-        return f"one of {', '.join(choices)}{did_you_mean(str(value), choices)}{actual}"
+        return f"one of {', '.join(choices)}{did_you_mean(value, choices) if isinstance(value, str) else ''}{actual}"
     names = [part["type"]] if isinstance(part["type"], str) else part["type"]
     example = _EXAMPLE.search(description)
     such_as = f", {example.group()}" if example else ", such as [a, b]" if names == ["array"] else ""

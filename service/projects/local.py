@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from constraints import ConstraintSet, UnsatisfiablePattern, parse_constraints, to_document
-from nfa import Pattern, PatternRefused, key_notices, null_notices, parse_pattern
+from nfa import Pattern, key_notices, null_notices, parse_pattern
 from service.errors import ProjectRefused
 from service.projects.documents import Document
 from service.projects.operators import Operators, own_members
@@ -260,23 +260,25 @@ class _Reading:
         for name, suppression in rules.items():
             if sentences := resolving_nothing(suppression, rules, "is active in the project, so no incident is closed"):
                 notices[name] = [*notices.get(name, ()), *sentences]
-        refusals: dict[str, str] = {}
-        for name, refused in self._refused(patterns, sets):
-            refusals[name] = refused.message
-            if isinstance(refused, UnsatisfiablePattern):  # in a run, the end of the input ends all traces
-                notices[name] = [*notices.get(name, ()), refused.message]
+        refusals = dict(self._refused(patterns, sets))
+        for name, reason in refusals.items():
+            notices[name] = [*notices.get(name, ()), reason]
         return LocalProject(plan=plan, notices=notices, refusals=refusals)
 
     def _refused(
         self, patterns: Mapping[str, Sequence[tuple[RoutedPattern, bool]]], sets: Mapping[str, ConstraintSet]
-    ) -> Iterator[tuple[str, ForestallError]]:
+    ) -> Iterator[tuple[str, str]]:
+        """Yield patterns that the constraints of the project make impossible, with the reason.
+
+        A NOT at the end is not checked, because constraints of the service may end traces.
+        """
         for stream, of_stream in patterns.items():
             rules = StreamRules(declaration=self._declared[stream], document=to_document(sets[stream]))
             for pattern, is_guarded in of_stream:
                 try:
-                    OnStream(rules=rules, routed=pattern, is_guarded=is_guarded).require_matchable()
-                except (PatternRefused, UnsatisfiablePattern) as refused:
-                    yield pattern.pattern.name, refused
+                    OnStream(rules=rules, routed=pattern, is_guarded=is_guarded).check.require_satisfiable()
+                except UnsatisfiablePattern as refused:
+                    yield pattern.pattern.name, refused.message
 
     def _of_patterns(self, patterns: Mapping[str, Sequence[tuple[RoutedPattern, bool]]]) -> dict[str, list[str]]:
         by_pattern: dict[str, list[str]] = {}

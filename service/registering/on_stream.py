@@ -82,16 +82,6 @@ class OnStream:
     def ends(self) -> TraceEnds:
         return trace_ends_of(self.routed, self.rules.constraint_set, is_guarded=self.is_guarded)
 
-    def require_matchable(self) -> None:
-        """Raise an error if the pattern can never match.
-
-        Raises:
-            PatternRefused: It waits for the end of a trace, and the traces of the stream do not end.
-            UnsatisfiablePattern: The constraints make it impossible.
-        """
-        self.ends.check(self.pattern)
-        self.check.require_satisfiable()
-
 
 def trace_ends_of(on_stream: RoutedPattern, constraint_set: ConstraintSet | None, *, is_guarded: bool) -> TraceEnds:
     """Return how the traces that a pattern reads can end. Traces of a further key do not end.

@@ -41,7 +41,6 @@ def test_a_run_and_a_test_name_a_pattern_that_constraints_make_impossible(call, 
     ("text", "problem"),
     [
         ("SEQ(A a, B b)", "the pattern can never match: "),
-        ("SEQ(A a, NOT C)", "NOT at the end of the pattern holds until the trace ends"),
         ("SEQ(A a, C c) WITHIN 2 business days of nowhere", "no calendar is called 'nowhere'"),
         ("A a [lookup(nowhere, v).w > 2]", "no table is called 'nowhere'"),
     ],
@@ -57,3 +56,13 @@ def test_a_plan_refuses_a_pattern_that_the_service_would_refuse(call, stores, ap
         assert problem in err
     with Client(api_url, patience_s=60) as service:
         assert service.get("/streams")["items"] == []
+
+
+def test_a_plan_leaves_the_end_of_traces_to_the_service(call, stores, api_url, tmp_path):
+    document = '{kind: pattern, name: p, stream: s, text: "PATTERN p EVENT SEQ(A a, NOT B b)"}\n'
+    project = str(written(tmp_path / "p", {"all.yaml": f"{{kind: stream, name: s}}\n---\n{document}"}))
+    with Client(api_url, patience_s=60) as service:
+        service.request("POST", "/streams", body={"name": "s"})
+        service.request("POST", "/constraints?stream=s", body=["end(End)"])
+    assert call("apply", project, "--plan", "--url", api_url)[0] == 1
+    assert call("apply", project, "--url", api_url)[0] == 0
