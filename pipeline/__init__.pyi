@@ -22,7 +22,7 @@ from .job import (
 from .progress import BatchProgress as BatchProgress
 from .resharding import divide_states as divide_states, forget_states as forget_states
 from .runs.backtest import BacktestResult as BacktestResult, run_backtest as run_backtest
-from .runs.history import History as History, history_files as history_files
+from .runs.history import History as History, history_files as history_files, read_history as read_history
 from .runs.in_process import InProcess as InProcess, is_small as is_small
 from .runs.in_spark import InSpark as InSpark
 from .runs.tasks import BacktestOptions as BacktestOptions

@@ -13,14 +13,14 @@ from typing import Any
 
 import pipeline  # loads Spark lazily, for large histories only
 from nfa import parse_pattern
-from pipeline import BacktestOptions, BacktestResult, History, InProcess, is_small, run_backtest
+from pipeline import BacktestOptions, BacktestResult, History, InProcess, is_small, read_history, run_backtest
 from service.backtests.questions import Question
 from service.process import signals_held
 from service.runs.run_rules import RunRules
 from shards import EXERCISES, PatternKind, RoundPlan, run_exercises
-from streams import EventBatch
+from streams import EventBatch, ForestallError
 from streams.compiling import JSON_LINES, CompileProgress, compile_kernels, progress_of
-from streams.readers import kind_of, read_batch
+from streams.readers import kind_of
 
 _SHARDS_PER_CORE = 4
 _LOCAL = re.compile(r"local\[(\d+)\]")
@@ -80,18 +80,19 @@ def run_job(
         return run_backtest(pipeline.InSpark(context), histories, plan, backtest_options, reports.progress)
 
 
-def event_notices(question: Question, history: History) -> Iterator[str]:
-    """Yield notices about names that no event of a history has. There are none if Spark reads the history."""
+def event_notices(question: Question, history: History) -> list[str]:
+    """Return notices about names that no event of a history has.
+
+    There are none if Spark reads the history, or if an error prevents them. The result of the backtest stays valid.
+    """
     if not is_small({question.declaration.name: history}):
-        return
-    patterns = [parse_pattern(tried.text) for tried in question.patterns]
-    rules = RunRules(patterns=patterns, declaration=question.declaration, own=question.constraint_set)
-    yield from rules.event_notices(EventBatch.joined(batches_of(history)))
-
-
-def batches_of(history: History) -> list[EventBatch]:
-    """Read the events of a history, one batch for each file."""
-    return [read_batch(file, history.options) for file in history.files]
+        return []
+    try:
+        patterns = [parse_pattern(tried.text) for tried in question.patterns]
+        rules = RunRules(patterns=patterns, declaration=question.declaration, own=question.constraint_set)
+        return list(rules.event_notices(EventBatch.joined(read_history(history))))
+    except ForestallError:
+        return []
 
 
 @contextmanager

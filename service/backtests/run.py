@@ -73,7 +73,7 @@ class BacktestRun:
         histories = {question.declaration.name: history}
         reports = Reports(progress=_ProgressReporter(self.stores, backtest.id))
         result = run_job(histories, plan_of(question), use, options, reports)
-        return result, list(event_notices(question, history))
+        return result, event_notices(question, history)
 
     def _of_log(self, backtest: Backtest, question: Question, scratch: Path) -> tuple[History, Question]:
         """Export a stream's events from the log to files in ``scratch``, and return their history and the question.

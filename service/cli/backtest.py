@@ -17,8 +17,8 @@ from rich.table import Table
 
 from constraints import ConstraintSet
 from nfa import Prune, describe_pattern, parse_pattern
-from pipeline import BacktestOptions, BacktestResult, History, history_files, is_small
-from service.backtests.job import Reports, SparkUse, batches_of, event_notices, run_job, with_output
+from pipeline import BacktestOptions, BacktestResult, History, history_files, is_small, read_history
+from service.backtests.job import Reports, SparkUse, event_notices, run_job, with_output
 from service.backtests.plans import AGAINST, TESTED, plan_of
 from service.backtests.questions import Question, TriedPattern, ends_in
 from service.backtests.reports import COUNTED, LISTED, differences_of, rows_of, summary_document
@@ -201,7 +201,7 @@ def _notices(project: LocalProject, histories: Mapping[str, History], result: Ba
     unkeyed = unkeyed_of(project.plan, _counts(result))
     if not is_small(histories):  # Spark has read the events
         return merged(project.notices, unkeyed)
-    events = {name: batches_of(history) for name, history in histories.items()}
+    events = {name: read_history(history) for name, history in histories.items()}
     return merged(project.notices, unkeyed, project.event_notices(events))
 
 

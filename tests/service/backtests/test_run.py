@@ -8,7 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from constraints import to_document
+from pipeline import History
 from service.backtests import BacktestDraft, BacktestLibrary, PatternChoice
+from service.backtests.job import event_notices
 from service.backtests.worker import Worker
 from service.settings import PREFIX
 from service.stores import Submission
@@ -151,6 +153,43 @@ def test_names_that_no_event_has_are_warnings_of_the_result(stores, served, cloc
         "p: line 1, column 38: Unknown is none of the event types in these events",
         "p: line 1, column 26: no event of the type A has w",
     ]
+
+
+def test_cloudevents_and_plain_lines_of_one_file_give_a_result_with_warnings(stores, served, clock):
+    stores.registry.declare_stream(StreamDeclaration(name="orders"))
+    attributes = '"specversion":"1.0","source":"/s"'
+    (served.backtest_dir / "mixed.jsonl").write_text(
+        f'{{{attributes},"id":"1","type":"A","time":"2026-01-01T00:00:00Z","subject":"k","data":{{"n":4}}}}\n'
+        '{"id":"2","type":"B","time":"2026-01-01T00:00:01Z","subject":"k","data":{"m":1}}\n'
+    )
+    pattern = PatternChoice(text="PATTERN p EVENT SEQ(A a [n > 3 AND w > 2], B b [m > 0])")
+    summary = result_over(stores, served, clock, pattern, "mixed.jsonl")
+    assert (summary["events"], summary["alerts_kept"]) == (2, 0)
+    assert [warning.partition(", so")[0] for warning in summary["warnings"]] == [
+        "p: line 1, column 36: no event of the type A has w"
+    ]
+
+
+def test_members_beside_the_mapped_ones_are_data_of_which_no_warning_reports_the_lack(stores, served, clock):
+    mapping = {"data": None, "id": "n", "type": "t", "time": "ts"}
+    stores.registry.declare_stream(StreamDeclaration.from_json({"name": "orders", "mapping": mapping}))
+    (served.backtest_dir / "mapped.jsonl").write_text('{"n":4,"t":"A","ts":"2026-01-01T00:00:00Z","subject":"k"}\n')
+    summary = result_over(stores, served, clock, PatternChoice(text="PATTERN p EVENT A a [n > 3]"), "mapped.jsonl")
+    assert (summary["events"], summary["alerts_kept"], summary["warnings"]) == (1, 1, [])
+
+
+def result_over(stores, served, clock, pattern, path):
+    library = BacktestLibrary(stores, served, clock)
+    name = library.ask(BacktestDraft(stream="orders", pattern=pattern, path=path)).id
+    ((backtest, summary),) = run_to_end(stores, library, clock, name)
+    assert backtest.error is None, backtest.error["detail"]
+    return summary
+
+
+def test_an_error_while_warnings_are_determined_leaves_no_warnings(tmp_path):
+    file = tmp_path / "bad.jsonl"
+    file.write_text("nonsense\n")
+    assert event_notices(question_about(TEXT), History(files=(file,))) == []
 
 
 def test_a_file_that_cannot_be_read_is_told(stores, served, clock):
