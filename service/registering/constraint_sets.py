@@ -83,7 +83,7 @@ class ConstraintSets:
                 raise NotFollowing(f"the stream {stream!r} does not follow {derived.workflow!r}", stream=stream)
             return _following(registered, self._latest(registered, derived), following.mode)
 
-        return self._changed(stream, parts).is_new
+        return self._stored(stream, parts)[1]
 
     def check_following(self, stream: str, derived: Derived, mode: FollowMode | None = None) -> None:
         """Raise the error that ``follow`` would raise. Nothing is changed."""
@@ -181,16 +181,26 @@ class ConstraintSets:
         *,
         required: Callable[[], Checks] = tuple,
     ) -> ConstraintReport:
+        record, is_new = self._stored(stream, parts, condition, required)
+        return self._report(record, is_new=is_new)
+
+    def _stored(
+        self,
+        stream: str,
+        parts: Callable[[RegisteredConstraints | None], _Parts],
+        condition: Condition = ANY,
+        required: Callable[[], Checks] = tuple,
+    ) -> tuple[RegisteredConstraints, bool]:
+        """Store the constraint set of a stream. Returns the record, and whether the set changed."""
         registry = self._stores.registry
         registry.stream(stream)  # an unknown stream is reported before a failed precondition
-        record, is_new = registry.constraints.put(
+        return registry.constraints.put(
             stream,
             lambda registered: self._draft(registry.stream(stream), parts(registered)),
             self._clock.now_us(),
             condition,
             required,
         )
-        return self._report(record, is_new=is_new)
 
     def _draft(self, declaration: StreamDeclaration, parts: _Parts) -> ConstraintsDraft:
         constraint_set = effective_set(parts.own, declaration, parts.derived, parts.mode)

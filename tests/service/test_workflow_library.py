@@ -197,6 +197,13 @@ def test_a_new_version_is_followed_at_once_and_open_traces_keep_theirs(library, 
     assert [record.following.version for record in registration.constraint_sets.versions("orders")] == [1, 2]
 
 
+def test_an_upload_reads_no_events_of_the_streams_that_it_switches(library, registration, stores, monkeypatch):
+    library.upload(upload_of(stream="orders"))
+    monkeypatch.setattr(stores, "event_pages", lambda *_: pytest.fail("events were read"))
+    assert library.upload(upload_of(LONGER)).is_new
+    assert registration.constraint_sets.versions("orders")[-1].following.version == 2
+
+
 def test_the_same_upload_again_puts_right_what_an_interrupted_one_left(library, registration, stores, monkeypatch):
     library.upload(upload_of(stream="orders"))
     with monkeypatch.context() as patch:
