@@ -15,6 +15,7 @@ from service.cli.inputs import read_event_batch
 from service.cli.output import counted, echo_json, printable, standard_error, tell_notices
 from service.cli.run import files_of
 from service.cli.waiting import waiting_on, working
+from service.client import Client, ClientError
 from service.errors import ProjectRefused
 from service.projects import (
     EVENTS,
@@ -80,14 +81,22 @@ def apply(
         if project_plan.deleted_streams and not yes:
             _confirm(project_plan.deleted_streams)
         apply_plan(client, project_plan, lambda change: _tell(change, is_json=is_json, is_made=True))
-        for change, warning in warnings_about(client, project_plan):
-            if warning not in notices.get(change.name, ()):
-                standard_error.warning(printable(f"{change.title}: {warning}"))
+        _warn(client, project_plan, notices)
     if not is_json:
         _show_kept(project_plan)
     standard_error.print(
         f"[green]done[/green]: {_counted(len(project_plan.work), 'change')} made; {_same(project_plan)}"
     )
+
+
+def _warn(client: Client, plan: Plan, notices: Mapping[str, Sequence[str]]) -> None:
+    """Print the service's warnings except notices that are already printed. An error becomes a warning, too."""
+    try:
+        for change, warning in warnings_about(client, plan):
+            if warning not in notices.get(change.name, ()):
+                standard_error.warning(printable(f"{change.title}: {warning}"))
+    except ClientError as error:
+        standard_error.warning(printable(f"the warnings of the service could not be read: {error.message}"))
 
 
 def _local(plan: Plan, documents: Sequence[Document], folder: Path) -> LocalProject | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from http import HTTPStatus
+from typing import Any
 
 from service.client import ApiError, Client, ResourceChanged
 from service.errors import ApplyStopped, DerivationRefused, ProjectRefused, StreamInUse, TableInUse, WebhookNameTaken
 from service.projects.planning import Change, Plan, difference, note_ownership
-from service.projects.streams import ConstraintSets, Following, Streams
+from service.projects.streams import ConstraintSets, Following, Streams, Workflows
 
 _RETRIED = (HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
 """The statuses of refusals whose reason another change of the plan may remove."""
@@ -40,10 +42,17 @@ def warnings_about(client: Client, plan: Plan) -> Iterator[tuple[Change, str]]:
     """Yield the service's warnings about new and changed resources, each once, after the changes were made.
 
     Answers to single changes are not used, because they may warn of names that later changes of the plan introduce.
+    Each resource is read at most once. Workflows come last, because they repeat the warnings about their streams.
     """
+
+    @cache
+    def ask(path: str) -> Mapping[str, Any]:
+        tagged = client.find(path)
+        return {} if tagged is None else tagged[0]
+
     seen = set[str]()
-    for change in plan.work:
-        for warning in () if change.wanted is None else change.kind.warnings(client, change.wanted):
+    for change in sorted(plan.work, key=lambda change: isinstance(change.kind, Workflows)):
+        for warning in () if change.wanted is None else change.kind.warnings(ask, change.wanted):
             if warning not in seen:
                 seen.add(warning)
                 yield change, warning

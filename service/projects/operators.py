@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from service.client import Client, condition, part
 from service.projects.documents import Document
-from service.projects.resources import Files, Form, ResourceKind, StoredResource, Wanted, tag_of
+from service.projects.resources import Ask, Files, Form, ResourceKind, StoredResource, Wanted, tag_of, warnings_at
 from shards import DocumentKind
 from streams import Definition, ForestallError, indefinite
 
@@ -86,6 +86,9 @@ class Operators(ResourceKind):
         step = _STEPS.get((str(state), aim))
         if step is not None:
             client.request("POST", f"{at}/{step}", headers=condition(tag))
+
+    def warnings(self, ask: Ask, wanted: Wanted) -> Sequence[str]:
+        return warnings_at(ask, f"{self.path}/{part(wanted.name)}")
 
     def _registration(self, wanted: Wanted) -> Form:
         name = {} if _TEXT in self._members else {"name": wanted.name}

@@ -48,6 +48,9 @@ class StoredResource:
 Files: TypeAlias = Callable[[str, bytes], str]
 """A function that writes a file beside the exported documents, and returns the file's name."""
 
+Ask: TypeAlias = Callable[[str], Mapping[str, Any]]
+"""A function that returns the service's answer at a path, or an empty answer if the resource does not exist."""
+
 
 class ResourceKind(ABC):
     """Reads, compares, changes and exports the resources of one kind, such as streams."""
@@ -122,11 +125,12 @@ class ResourceKind(ABC):
         """Return the request body with which ``put`` writes the resource."""
         return wanted.form
 
-    def warnings(self, client: Client, wanted: Wanted) -> Sequence[str]:
-        """Return the service's warnings about a resource that exists, such as about misspelt names."""
-        at = self.at(client, wanted.name)
-        tagged = None if at is None else client.find(at)
-        return () if tagged is None else tagged[0].get("warnings", ())
+    def warnings(self, ask: Ask, wanted: Wanted) -> Sequence[str]:
+        """Return the service's warnings about a resource that exists, such as about misspelt names.
+
+        Most kinds have none.
+        """
+        return ()
 
     def remove(self, client: Client, stored: StoredResource) -> None:
         """Delete a stored resource unless another caller has changed it since."""
@@ -142,6 +146,12 @@ class ResourceKind(ABC):
         ``keep`` writes a file beside the document, for content that the document only names.
         """
         return stored.form
+
+
+def warnings_at(ask: Ask, path: str) -> Sequence[str]:
+    """Return the warnings in the service's answer at a path."""
+    warnings: Sequence[str] = ask(path).get("warnings", ())
+    return warnings
 
 
 def tag_of(stored: StoredResource | None) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,9 @@ from typing import Any
 import orjson
 
 from constraints import parse_constraints, to_document
-from service.client import Client, ResourceChanged, condition, part
+from service.client import Client, condition, part
 from service.projects.documents import Document
-from service.projects.resources import Files, Form, ResourceKind, StoredResource, Wanted
+from service.projects.resources import Ask, Files, Form, ResourceKind, StoredResource, Wanted, warnings_at
 from shards import DOCUMENT_KINDS
 from streams import CHANGEABLE, ForestallError, StreamDeclaration
 
@@ -68,17 +67,6 @@ class Streams(ResourceKind):
             return
         changes = {name: wanted.form.get(name, _USUAL[name]) for name in _CHANGEABLE}
         client.request("PATCH", stored.at, body=changes, headers=condition(stored.tag))
-
-    def warnings(self, client: Client, wanted: Wanted) -> Sequence[str]:
-        """Return warnings about end events. Only answers to changes have them, so no change is requested."""
-        stored = self.find(client, wanted.name)
-        if stored is None or not (ends := stored.form.get("end_events")):
-            return ()
-        warnings: Sequence[str] = ()
-        with suppress(ResourceChanged):
-            answer = client.request("PATCH", stored.at, body={"end_events": ends}, headers=condition(stored.tag))
-            warnings = answer["warnings"]
-        return warnings
 
     def cannot_change(self, stored: StoredResource, wanted: Form) -> str:
         """Return which members of the stream would change although they are fixed, as a message for the user.
@@ -136,6 +124,9 @@ class EventTypes(ResourceKind):
     def body_of(self, wanted: Wanted) -> Any:
         return wanted.form["schema"]
 
+    def warnings(self, ask: Ask, wanted: Wanted) -> Sequence[str]:
+        return warnings_at(ask, _event_type_at(wanted.name))
+
     def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
         return {"stream": name.partition("/")[0], **stored.form}
 
@@ -161,11 +152,11 @@ class Workflows(ResourceKind):
         members = {"content" if name == "model" else name: value for name, value in wanted.form.items()}
         return {name: value for name, value in members.items() if value}
 
-    def warnings(self, client: Client, wanted: Wanted) -> Sequence[str]:
+    def warnings(self, ask: Ask, wanted: Wanted) -> Sequence[str]:
         """Return warnings about a workflow, and about the constraint sets of the streams that follow it."""
-        answer = client.workflows.get(wanted.name)
-        of_streams = (client.constraints.get(follower["stream"])["warnings"] for follower in answer["streams"])
-        return [*answer["warnings"], *chain.from_iterable(of_streams)]
+        at = f"{self.path}/{part(wanted.name)}"
+        of_streams = (warnings_at(ask, _constraints_at(item["stream"])) for item in ask(at).get("streams", ()))
+        return [*warnings_at(ask, at), *chain.from_iterable(of_streams)]
 
     def uses(self, client: Client, name: str, stored: StoredResource) -> list[tuple[str, str]]:
         """Return the streams that follow a workflow, as resources that prevent its deletion."""
@@ -209,9 +200,9 @@ class Following(ResourceKind):
         tag = "" if stored is None else stored.tag
         client.request("PUT", f"/streams/{part(wanted.name)}/workflow", body=wanted.form, headers=condition(tag))
 
-    def warnings(self, client: Client, wanted: Wanted) -> Sequence[str]:
+    def warnings(self, ask: Ask, wanted: Wanted) -> Sequence[str]:
         """Return warnings about the constraint set of the stream."""
-        return client.constraints.get(wanted.name)["warnings"]
+        return warnings_at(ask, _constraints_at(wanted.name))
 
 
 class ConstraintSets(ResourceKind):
@@ -245,6 +236,9 @@ class ConstraintSets(ResourceKind):
         tag = "" if stored is None else stored.tag
         client.request("POST", "/constraints", body={"stream": wanted.name, **wanted.form}, headers=condition(tag))
 
+    def warnings(self, ask: Ask, wanted: Wanted) -> Sequence[str]:
+        return warnings_at(ask, _constraints_at(wanted.name))
+
     def remove(self, client: Client, stored: StoredResource) -> None:
         stream = stored.at.rpartition("/")[2]
         client.request(
@@ -267,3 +261,7 @@ def _declared(members: dict[str, Any]) -> Form:
 def _event_type_at(name: str) -> str:
     stream, _, event_type = name.partition("/")
     return f"/streams/{part(stream)}/event-types/{part(event_type)}"
+
+
+def _constraints_at(stream: str) -> str:
+    return f"{ConstraintSets.path}/{part(stream)}"
