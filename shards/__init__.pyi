@@ -34,6 +34,7 @@ from .kinds.patterns import (
     alerts_stream as alerts_stream,
     fed_stream as fed_stream,
     shown_quiet as shown_quiet,
+    with_alerts as with_alerts,
 )
 from .kinds.patterns.alert_columns import match_ids as match_ids
 from .kinds.patterns.alert_columns import (

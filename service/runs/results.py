@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from service.runs.plan import RunPlan
-from shards import DEAD_LETTER, DERIVED, INCIDENT_CHANGES, KINDS, RESULT_KINDS, ResultKind
+from shards import DEAD_LETTER, DERIVED, INCIDENT_CHANGES, KINDS, RESULT_KINDS, ResultKind, with_alerts
 from streams import parse_time
 
 Results: TypeAlias = dict[str, list[dict[str, Any]]]
@@ -42,7 +42,9 @@ def results_of(plan: RunPlan, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> 
     with_returns = {pattern.name for pattern in patterns if pattern.returns}
     results: Results = {name: [] for name in (*_NAMES.values(), DEAD_LETTER.member, SUSPENSIONS)}
     incidents: dict[str, Mapping[str, Any]] = {}
+    alerts: dict[str, int] = {}  # by incident: the number of alerts, which suppressed alerts have without a change
     for kind, body in rows:
+        alerts |= _alerts_so_far(body, alerts)
         if (name := _NAMES.get(kind)) is not None:
             stream = body["into"] if name == EVENTS else body["stream"]
             if stream not in plan.declarations:  # an internal stream of operators
@@ -64,11 +66,20 @@ def results_of(plan: RunPlan, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> 
     for kind, name in _NAMES.items():
         results[name] = ordered(RESULT_KINDS[kind], results[name])
     results[INCIDENTS] = sorted(
-        map(_incident, incidents.values()), key=lambda incident: (incident["opened_at"], incident["id"])
+        (_incident(with_alerts(change, alerts.get(name, 0))) for name, change in incidents.items()),
+        key=lambda incident: (incident["opened_at"], incident["id"]),
     )
     for entries in results.values():
         entries.sort(key=lambda entry: places[entry["stream"]])
     return results
+
+
+def _alerts_so_far(body: Mapping[str, Any], before: Mapping[str, int]) -> dict[str, int]:
+    """Return the number of alerts of the incident of a suppressed alert, by incident. Other results have none."""
+    if "incident_alerts" not in body:
+        return {}
+    incident = body["incident"]
+    return {incident: max(before.get(incident, 0), body["incident_alerts"])}
 
 
 def _incident(change: Mapping[str, Any]) -> dict[str, Any]:

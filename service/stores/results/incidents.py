@@ -14,6 +14,7 @@ from service.errors import UnknownIncident
 from service.stores.connection import PREFIX, Client, register
 from service.stores.cursors import NUMBER, Cursor, Order, Page, page_of
 from service.stores.records import decode, encode
+from shards import with_alerts
 
 INCIDENTS_KEY = PREFIX + "incidents"
 ORDER_KEY = PREFIX + "incidents:order"
@@ -61,7 +62,7 @@ class IncidentStore:
             return
         bodies = cast("list[bytes | None]", self._client.hmget(INCIDENTS_KEY, list(counts)))
         known = [_read(body, name) for name, body in zip(counts, bodies, strict=True) if body is not None]
-        self._store([_counted(incident, counts[incident["incident"]]) for incident in known])
+        self._store([with_alerts(incident, counts[incident["incident"]]) for incident in known])
 
     def _store(self, incidents: Sequence[Mapping[str, Any]]) -> None:
         for first in range(0, len(incidents), _CHUNK):
@@ -112,12 +113,6 @@ class IncidentStore:
                 if body is not None:
                     yield str(int(number)), _read(body, name.decode())
             start = f"({int(entries[-1][1])}"
-
-
-def _counted(incident: Mapping[str, Any], alerts: int) -> dict[str, Any]:
-    more = max(0, alerts - incident["alerts"])
-    suppressed = incident["suppressed_alerts"] + more
-    return {**incident, "alerts": incident["alerts"] + more, "suppressed_alerts": suppressed}
 
 
 def _read(body: bytes, incident_id: str) -> dict[str, Any]:

@@ -81,8 +81,17 @@ CLOSED = replace(
 INCIDENT_CHANGES = (OPENED, UPDATED, CLOSED)
 """The changes of incidents.
 
-Each contains the whole incident, whose state is the change with the greatest ``revision``.
+Each contains the whole incident, whose state is the change with the greatest ``revision``, except that its later
+suppressed alerts are not counted (``with_alerts``).
 """
+
+
+def with_alerts(incident: Mapping[str, Any], alerts: int) -> dict[str, Any]:
+    """Return an incident with at least this number of alerts, ``incident_alerts`` of its latest suppressed alert."""
+    more = max(0, alerts - incident["alerts"])
+    suppressed = incident["suppressed_alerts"] + more
+    return {**incident, "alerts": incident["alerts"] + more, "suppressed_alerts": suppressed}
+
 
 TIMEOUT = ResultKind(
     name="timeout",

@@ -212,6 +212,20 @@ def test_files_are_run(folder, call):
     assert "twice" in call("run", str(folder), "--events", "e.jsonl", "--events", "s=e.jsonl")[2]
 
 
+@pytest.mark.parametrize("options", [(), ("--open",)])
+def test_suppressed_alerts_count_in_open_incidents_too(tmp_path, call, options):
+    (tmp_path / "p.yaml").write_text(
+        "{kind: stream, name: s}\n---\n"
+        "{kind: pattern, name: p, stream: s, suppress: {for: 1 h}, incident: {close_after: 2 h}, "
+        "text: PATTERN p EVENT A a}\n"
+    )
+    events = [Event(id=str(n), type="A", time_us=n, key="k", data={}) for n in range(5)]
+    (tmp_path / "s.jsonl").write_bytes(b"".join(orjson.dumps(render_plain(event)) + b"\n" for event in events))
+    out = call("run", str(tmp_path), "--events", "s.jsonl", "--output", "json", *options)[1]
+    (incident,) = orjson.loads(out)["incidents"]
+    assert (incident["alerts"], incident["suppressed_alerts"]) == (5, 4)
+
+
 CHAIN = """
 {kind: stream, name: invoices}
 ---
