@@ -38,12 +38,7 @@ def warned(text):
         ("SEQ(A{2} a, B b) WHERE count(a) > '1'", "incomparable", 40, "; write 1 without quotes"),
         ("SEQ(A{2} a, B b [sum(a.v) = 'x'])", "incomparable", 34, "; compare values of one kind"),
         ("A a [v * 2 > '10']", "incomparable", 22, "v * 2 is a number, and '10' a text"),
-        (
-            "Order o [q.amount > 3]",
-            "no-alias",
-            26,
-            "q is not an alias that is known here, so q.amount is an attribute of the",
-        ),
+        ("Order o [q.amount > 3]", "no-alias", 26, "q is not an alias that is known here, so q.amount is an"),
         ("SEQ(Order o, Cancel c [Order.v > 3])", "no-alias", 40, "aliases of steps are c, o"),
         ("SEQ(Order order, NOT Cancel [odrer.v > 3])", "no-alias", 46, "odrer is not an alias"),
         ("A a [any(cart.items, cart.items.price > 3)]", "element-path", 38, "have no cart.items.price; write price"),
