@@ -15,7 +15,6 @@ from constraints import ConstraintSet, parse_constraints
 from service.runtime import Stores
 from service.settings import Limits
 from service.stores import DerivedEventPages, RegisteredConstraints, RegisteredPattern
-from shards import SUPPRESSION
 from streams import (
     RETRACTED,
     ConstraintsOn,
@@ -168,7 +167,7 @@ class TraceLog:
         """
         trace = SeenKey(
             declared=declaration,
-            registered={pattern.name: (_start_of(pattern), pattern.registered_us) for pattern in patterns},
+            registered={pattern.name: (pattern.fresh_start, pattern.registered_us) for pattern in patterns},
         )
         if declaration.derived:
             return self._read_derived(trace, declaration, key)
@@ -304,17 +303,6 @@ def _take_events(trace: SeenKey, batch: EventBatch, key: str) -> None:
 def _event(record: Mapping[str, Any]) -> Event:
     time_us = parse_time(record["time"])
     return Event(id=record["id"], type=record["type"], time_us=time_us, key=record["key"], data=record["data"])
-
-
-def _start_of(pattern: RegisteredPattern) -> PatternOn:
-    return PatternOn(
-        name=pattern.name,
-        version=pattern.version,
-        text=pattern.text,
-        is_guarded=pattern.is_guarded,
-        route=pattern.route,
-        suppression=pattern.body.get(SUPPRESSION),
-    )
 
 
 def _ends(document: object) -> frozenset[str]:

@@ -27,7 +27,6 @@ from service.stores.records import encode
 from service.stores.registry.life_cycle import Action, begun, moved, require_writable
 from service.stores.registry.registered import PATTERN, OperatorDraft, OperatorPart, RegisteredOperator, read_pattern
 from service.stores.severities import USUAL_SEVERITY, Severity
-from shards import SUPPRESSION
 from streams import (
     ControlRecord,
     OperatorOff,
@@ -350,16 +349,7 @@ class PatternOperators(Operators):
         return UnknownPatternName(f"{message}; GET /v1/patterns lists them", pattern=name)
 
     def _on(self, record: RegisteredOperator, start: Start) -> ControlRecord:
-        return PatternOn(
-            name=record.name,
-            version=record.version,
-            text=record.text,
-            is_guarded=record.is_guarded,
-            start=start,
-            route=record.route,
-            budget=self._budget,
-            suppression=record.body.get(SUPPRESSION),
-        )
+        return replace(record.fresh_start, start=start, budget=self._budget)
 
     def _pause(self, name: str) -> ControlRecord:
         return PatternPause(name)

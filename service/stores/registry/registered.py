@@ -14,7 +14,7 @@ from service.stores.records import decode
 from service.stores.registry.event_types import SchemaUse, read_use
 from service.stores.severities import USUAL_SEVERITY, Severity
 from shards import SUPPRESSION, OperatorRefused, PatternKind
-from streams import DeclarationError, Definition, Input, Start, StreamDeclaration
+from streams import DeclarationError, Definition, Input, PatternOn, Start, StreamDeclaration
 
 FollowMode: TypeAlias = Literal["auto", "exact", "tables"]
 State: TypeAlias = Literal["draft", "active", "paused", "suspended", "retired"]
@@ -165,6 +165,18 @@ class RegisteredOperator:
     def definition(self) -> Definition:
         inputs = tuple(Input(stream, key) for stream, key in self.inputs)
         return Definition(kind=self.kind, name=self.name, version=self.version, inputs=inputs, body=self.body)
+
+    @property
+    def fresh_start(self) -> PatternOn:
+        """The control record that starts a pattern without an earlier state, with the usual work budget."""
+        return PatternOn(
+            name=self.name,
+            version=self.version,
+            text=self.text,
+            is_guarded=self.is_guarded,
+            route=self.route,
+            suppression=self.body.get(SUPPRESSION),
+        )
 
 
 RegisteredPattern: TypeAlias = RegisteredOperator
