@@ -102,6 +102,17 @@ def test_a_deleted_pattern_leaves_no_stream_of_a_misspelt_resolved_pattern(order
     assert [orders.get(f"/v1/streams/{name}.alerts").status_code for name in ("pp", "p")] == [404, 404]
 
 
+def test_the_warning_about_groups_is_read_with_patterns_of_the_same_stream_only(orders):
+    assert orders.post("/v1/streams", json={"name": "other"}).status_code == 201
+    assert orders.post("/v1/patterns", json=OPENS).status_code == 201
+    for stream, is_read in (("orders", True), ("other", False)):
+        text = f"PATTERN {stream}_r EVENT C c"
+        document = {"stream": stream, "text": text, "resolves": {"pattern": "p"}}
+        (warning,) = orders.post("/v1/patterns", json=document).json()["warnings"]
+        assert "are by customer, so none here closes none" in warning
+        assert orders.get(f"/v1/patterns/{stream}_r").json()["warnings"] == [warning] * is_read
+
+
 def suppress(stores, epoch, *counts, **members):
     """Writes suppressed alerts of the open incident, which is then of as many alerts."""
     about = {"type": "alert.suppressed", "stream": "orders", "pattern": "p", "incident": "i1", **members}
